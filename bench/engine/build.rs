@@ -2,8 +2,9 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=native/wiredtiger.c");
-    let asked_for = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
-    if asked_for("ROCKSDB") {
+    let is_requested =
+        |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    if is_requested("ROCKSDB") {
         println!("cargo::rustc-link-lib=dylib=rocksdb");
     }
     #[cfg(feature = "wiredtiger")]

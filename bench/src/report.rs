@@ -96,11 +96,11 @@ fn figure(mut values: Vec<f64>) -> Option<Figure> {
 pub fn tables(columns: &[Column]) -> String {
     let mut text = String::new();
     for column in columns {
-        let told = match &column.failure {
+        let description = match &column.failure {
             Some(failure) => format!("not run: {failure}"),
             None => column.description.clone(),
         };
-        let _ = writeln!(text, "- **{}**: {told}", column.name);
+        let _ = writeln!(text, "- **{}**: {description}", column.name);
     }
     text +=
         "\n### Speed\n\nOperations a second (milliseconds where it says so); more is better.\n\n";
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_peer_is_told() {
+    fn a_missing_peer_is_reported() {
         let column = Column {
             name: "PostgreSQL".into(),
             description: String::new(),

@@ -22,39 +22,39 @@ async fn main() -> Done {
     let client = Client::with_uri_str(uri).await?;
     let database = client.database("rust");
     let things = database.collection::<Document>("things");
-    let mut told = doc! {};
+    let mut findings = doc! {};
     let status = client.database("admin").run_command(doc! { "connectionStatus": 1 }).await?;
     let users = status.get_document("authInfo")?.get_array("authenticatedUsers")?;
-    told.insert("user", users[0].as_document().ok_or("no user")?.get_str("user")?);
-    read_and_write(&things, &mut told).await?;
-    transact(&client, &things, &mut told).await?;
-    let token = watch(&things, &mut told).await?;
-    count_through_a_kill(&things, &mut told).await?;
+    findings.insert("user", users[0].as_document().ok_or("no user")?.get_str("user")?);
+    read_and_write(&things, &mut findings).await?;
+    transact(&client, &things, &mut findings).await?;
+    let token = watch(&things, &mut findings).await?;
+    count_through_a_kill(&things, &mut findings).await?;
     let mut stream = things.watch().resume_after(token).await?;
-    told.insert("resumed", described(stream.try_next().await?)?);
-    keep_file(&database, &mut told).await?;
-    compress(&client, &things, &mut told).await?;
-    println!("{}", serde_json::to_string(&told)?);
+    findings.insert("resumed", described(stream.try_next().await?)?);
+    keep_file(&database, &mut findings).await?;
+    compress(&client, &things, &mut findings).await?;
+    println!("{}", serde_json::to_string(&findings)?);
     Ok(())
 }
 
-async fn read_and_write(things: &Collection<Document>, told: &mut Document) -> Done {
+async fn read_and_write(things: &Collection<Document>, findings: &mut Document) -> Done {
     things.drop().await?;
     things.insert_many((0..500).map(|number| doc! { "_id": number, "v": number })).await?;
-    told.insert("found", values(things, doc! { "v": { "$lt": 5 } }, -1).await?);
+    findings.insert("found", values(things, doc! { "v": { "$lt": 5 } }, -1).await?);
     let add = doc! { "$inc": { "v": 1000 } };
     let updated = things.update_many(doc! { "v": { "$gte": 490 } }, add).await?;
-    told.insert("modified", i64::try_from(updated.modified_count)?);
+    findings.insert("modified", i64::try_from(updated.modified_count)?);
     let deleted = things.delete_one(doc! { "_id": 499 }).await?;
-    told.insert("deleted", i64::try_from(deleted.deleted_count)?);
-    told.insert("count", i64::try_from(things.count_documents(doc! {}).await?)?);
+    findings.insert("deleted", i64::try_from(deleted.deleted_count)?);
+    findings.insert("count", i64::try_from(things.count_documents(doc! {}).await?)?);
     let group = doc! { "$group": { "_id": null, "sum": { "$sum": "$v" } } };
     let sums: Vec<Document> = things.aggregate([group]).await?.try_collect().await?;
-    told.insert("sum", sums[0].get("sum").ok_or("no sum")?);
+    findings.insert("sum", sums[0].get("sum").ok_or("no sum")?);
     Ok(())
 }
 
-async fn transact(client: &Client, things: &Collection<Document>, told: &mut Document) -> Done {
+async fn transact(client: &Client, things: &Collection<Document>, findings: &mut Document) -> Done {
     let mut session = client.start_session().await?;
     let add = doc! { "$inc": { "v": 10 } };
     let changed = session.start_transaction().and_run2(async |inside| {
@@ -68,18 +68,18 @@ async fn transact(client: &Client, things: &Collection<Document>, told: &mut Doc
     });
     let error = failed.await.expect_err("the callback failed");
     error.get_custom::<&str>().ok_or_else(|| error.to_string())?;
-    told.insert("transaction", values(things, doc! { "_id": { "$in": [1, 2, 3] } }, 1).await?);
+    findings.insert("transaction", values(things, doc! { "_id": { "$in": [1, 2, 3] } }, 1).await?);
     Ok(())
 }
 
-async fn watch(things: &Collection<Document>, told: &mut Document) -> Done<ResumeToken> {
+async fn watch(things: &Collection<Document>, findings: &mut Document) -> Done<ResumeToken> {
     let mut stream = things.watch().await?;
     things.insert_one(doc! { "_id": "event" }).await?;
-    told.insert("event", described(stream.try_next().await?)?);
+    findings.insert("event", described(stream.try_next().await?)?);
     Ok(stream.resume_token().ok_or("no token")?)
 }
 
-async fn count_through_a_kill(things: &Collection<Document>, told: &mut Document) -> Done {
+async fn count_through_a_kill(things: &Collection<Document>, findings: &mut Document) -> Done {
     println!("kill");
     std::io::stdout().flush()?;
     let (mut acknowledged, mut unknown) = (0, 0);
@@ -91,11 +91,11 @@ async fn count_through_a_kill(things: &Collection<Document>, told: &mut Document
         }
     }
     let found = things.find_one(doc! { "_id": 0 }).await?.ok_or("not there")?;
-    told.insert("counts", vec![acknowledged, found.get_i32("n")?, unknown]);
+    findings.insert("counts", vec![acknowledged, found.get_i32("n")?, unknown]);
     Ok(())
 }
 
-async fn keep_file(database: &Database, told: &mut Document) -> Done {
+async fn keep_file(database: &Database, findings: &mut Document) -> Done {
     let files = database.gridfs_bucket(None);
     let written: Vec<u8> = (0..FILE_BYTES).map(|at| (at * at / 7) as u8).collect();
     let mut upload = files.open_upload_stream("file").await?;
@@ -103,17 +103,17 @@ async fn keep_file(database: &Database, told: &mut Document) -> Done {
     upload.close().await?;
     let mut read = Vec::new();
     files.open_download_stream(upload.id().clone()).await?.read_to_end(&mut read).await?;
-    told.insert("file", read == written);
+    findings.insert("file", read == written);
     Ok(())
 }
 
 /// How much of an answer that repeats itself goes over the wire.
-async fn compress(client: &Client, things: &Collection<Document>, told: &mut Document) -> Done {
+async fn compress(client: &Client, things: &Collection<Document>, findings: &mut Document) -> Done {
     things.insert_one(doc! { "_id": "text", "text": "x".repeat(TEXT_BYTES) }).await?;
     let before = traffic(client).await?;
     things.find_one(doc! { "_id": "text" }).await?;
     let after = traffic(client).await?;
-    told.insert("compressed", after.1 - before.1 < (after.0 - before.0) / 2);
+    findings.insert("compressed", after.1 - before.1 < (after.0 - before.0) / 2);
     Ok(())
 }
 

@@ -31,8 +31,8 @@ const TARGETS: &[(&str, Target)] = &[
 ];
 
 static TARGET: LazyLock<Target> = LazyLock::new(|| {
-    let asked = std::env::var("FROND_FUZZ").unwrap_or_default();
-    let found = TARGETS.iter().find(|(name, _)| *name == asked);
+    let wanted = std::env::var("FROND_FUZZ").unwrap_or_default();
+    let found = TARGETS.iter().find(|(name, _)| *name == wanted);
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     found.unwrap_or_else(|| panic!("FROND_FUZZ is none of {}", names.join(", "))).1
 });

@@ -53,18 +53,18 @@ pub fn at_once<T: Sync>(jobs: usize, items: &[T], work: impl Fn(usize, &T) + Syn
 
 /// Runs each test that was asked for without a mutant.
 pub fn measured(options: &Options, programs: &[PathBuf], package: &Path) -> Result<Vec<Test>> {
-    let mut asked = Vec::new();
+    let mut selected = Vec::new();
     for program in programs {
         let listed = Command::new(program).args(["--list", "--format", "terse"]).output()?.stdout;
         let listed = String::from_utf8(listed)?;
         let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
-        let is_asked = |name: &&str| {
+        let is_selected = |name: &&str| {
             options.tests.is_empty() || options.tests.iter().any(|part| name.contains(part))
         };
-        asked.extend(names.filter(is_asked).map(|name| (program.clone(), name.to_owned())));
+        selected.extend(names.filter(is_selected).map(|name| (program.clone(), name.to_owned())));
     }
     let tests = std::sync::Mutex::new(Vec::new());
-    at_once(options.jobs, &asked, |job, (program, name)| {
+    at_once(options.jobs, &selected, |job, (program, name)| {
         let mut test = Test {
             program: program.clone(),
             name: name.clone(),

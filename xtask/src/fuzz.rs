@@ -31,10 +31,10 @@ const SECONDS: &str = "60";
 
 /// `arguments`: a target or nothing, and for how many seconds.
 pub fn fuzz(root: &Path, mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
-    let asked = arguments.next();
+    let argument = arguments.next();
     let seconds = arguments.next().unwrap_or_else(|| SECONDS.to_owned());
     let all = || TARGETS.iter().map(|name| (*name).to_owned()).collect();
-    let targets: Vec<String> = match asked {
+    let targets: Vec<String> = match argument {
         Some(name) if TARGETS.contains(&&*name) => vec![name],
         Some(name) if name != "all" => {
             return Err(format!("no target {name}: all, {}", TARGETS.join(", ")));
@@ -60,8 +60,8 @@ fn nightly() -> Command {
 }
 
 fn host() -> Result<String, String> {
-    let asked = nightly().args(["rustc", "--print", "host-tuple"]).output();
-    let output = asked.map_err(|error| format!("rustup: {error}"))?;
+    let host = nightly().args(["rustc", "--print", "host-tuple"]).output();
+    let output = host.map_err(|error| format!("rustup: {error}"))?;
     succeeded(
         "rustc (is there a nightly toolchain? rustup toolchain install nightly)",
         output.status,

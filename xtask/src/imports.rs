@@ -130,8 +130,8 @@ fn module(file: &Path, text: &str) -> Module {
     Module { path, uses, paths: paths(&rest) }
 }
 
-/// The text without comments, and with empty strings.
-fn bare(text: &str) -> String {
+/// The text without comments, and with empty strings; its lines keep their numbers.
+pub fn bare(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(next) = rest.find(['/', '"', '\'']) {
@@ -141,7 +141,9 @@ fn bare(text: &str) -> String {
             rest = rest.find('\n').map_or("", |end| &rest[end..]);
         } else if rest.starts_with('"') {
             let end = string_end(out.as_bytes(), &rest[1..]);
+            let newlines = rest[..=end].matches('\n').count();
             out.push_str("\"\"");
+            out.extend(std::iter::repeat_n('\n', newlines));
             rest = &rest[1 + end..];
         } else {
             // A quoted character is at most an escape; anything else is a lifetime.

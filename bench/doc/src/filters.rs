@@ -48,12 +48,12 @@ fn small_documents() {
     four.append("number", Value::Int32(5));
     // A turn passes over all of them, as a scan does, and over a few that the first cache holds.
     let few = &documents[..20];
-    let each = |documents: &[DocumentBuf], is_met: &dyn Fn(Document<'_>) -> bool| {
-        let count = |_| documents.iter().filter(|document| is_met(document.view())).count();
+    let each = |documents: &[DocumentBuf], is_matched: &dyn Fn(Document<'_>) -> bool| {
+        let count = |_| documents.iter().filter(|document| is_matched(document.view())).count();
         nanos(count) / documents.len() as f64
     };
-    let row = |name: &str, is_met: &dyn Fn(Document<'_>) -> bool| {
-        let (all, few) = (each(&documents, is_met), each(few, is_met));
+    let row = |name: &str, is_matched: &dyn Fn(Document<'_>) -> bool| {
+        let (all, few) = (each(&documents, is_matched), each(few, is_matched));
         println!("| {name} | {} | {} |", text(all), text(few));
     };
     row("(the harness alone)", &|document| document.as_bytes().len() == 1);

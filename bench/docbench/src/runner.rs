@@ -379,8 +379,8 @@ mod tests {
         std::fs::remove_dir_all(&base).expect("the directory can be removed");
         done.expect("it isn't tried");
         let rows = recorder.finish().expect("there is no histogram");
-        let told: Vec<_> = rows.iter().map(|row| (row.status, row.reason.as_deref())).collect();
+        let outcomes: Vec<_> = rows.iter().map(|row| (row.status, row.reason.as_deref())).collect();
         let reason = "docbench can't restart a server that it didn't start";
-        assert_eq!(told, [(Status::NotRun, Some(reason))]);
+        assert_eq!(outcomes, [(Status::NotRun, Some(reason))]);
     }
 }

@@ -34,7 +34,7 @@ const SET_STATUS: &str =
     "update orders set doc = jsonb_set(doc, '{status}', to_jsonb($2::text)) where number = $1";
 
 /// Settings that the report shows as the server reports them.
-const SETTINGS_TOLD: [&str; 7] = [
+const SETTINGS_SHOWN: [&str; 7] = [
     "fsync",
     "synchronous_commit",
     "full_page_writes",
@@ -66,14 +66,14 @@ impl Server {
         let mut client = Client::connect(&cluster.address(), NoTls)?;
         client.batch_execute(SCHEMA)?;
         let version: String = client.query_one("show server_version", &[])?.get(0);
-        let mut told = Vec::new();
-        for setting in SETTINGS_TOLD {
+        let mut settings = Vec::new();
+        for setting in SETTINGS_SHOWN {
             let value: String = client.query_one(&format!("show {setting}"), &[])?.get(0);
-            told.push(format!("{setting}={value}"));
+            settings.push(format!("{setting}={value}"));
         }
         let description = format!(
             "PostgreSQL {version}, a server on a Unix socket, JSONB, prepared statements; {}",
-            told.join(", ")
+            settings.join(", ")
         );
         Ok(Server { cluster, description, client: Mutex::new(client) })
     }

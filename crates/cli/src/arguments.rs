@@ -192,7 +192,7 @@ impl OneDocument {
     }
 }
 
-/// How an answer is told.
+/// The form in which an answer is printed.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Answer {
     /// Print the answer as JSON

@@ -58,7 +58,7 @@ pub enum Failure {
     Failed(String),
     /// It was done, and something was found that the user must hear of: exit code 3.
     Warned(String),
-    /// All was told already; only the exit code is left to say it.
+    /// All was printed already; only the exit code is left.
     Reported,
     /// The reader of our output stopped reading (`| head`): no error.
     ReaderGone,
@@ -108,8 +108,8 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-/// Where to look for what there is of the kind that an error names.
-fn where_to_look(message: &str) -> &'static str {
+/// The command that lists what there is of the kind that an error names.
+fn list_command(message: &str) -> &'static str {
     let found = LISTED.iter().find(|(named, _)| message.contains(named));
     found.map_or("", |(_, hint)| hint)
 }
@@ -125,7 +125,7 @@ impl fmt::Display for Failure {
                 f.write_str(message)?;
                 f.write_str(match *code {
                     OUT_OF_DISK_SPACE => FULL,
-                    NAMESPACE_NOT_FOUND => where_to_look(message),
+                    NAMESPACE_NOT_FOUND => list_command(message),
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
                     _ => "",
                 })

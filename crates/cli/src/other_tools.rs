@@ -2,7 +2,7 @@
 //!
 //! A command or an option that isn't known is refused by the parser of arguments, which suggests
 //! what is spelt like it: `switch` gives `fetch`, and `-v` that it be passed as a value. Where a
-//! table here knows what was meant, that is told and nothing else.
+//! table here knows what was meant, that is printed and nothing else.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 

@@ -68,7 +68,7 @@ impl Pager {
         Ok(Running { input, child })
     }
 
-    /// Tells the pager that this was all, and waits until the reader has left it.
+    /// Ends the output, and waits until the reader has left it.
     pub fn end(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         drop(running.input.take());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_told_before() {
+    fn a_missing_program_is_reported_before() {
         for (command, expected) in [
             ("sh", true),
             ("/bin/sh -c cat", true),

@@ -9,7 +9,7 @@ fn the_arguments_are_consistent() {
     Cli::command().debug_assert();
 }
 
-/// What a command knows needs no hint, and a hint of a command that isn't there is never told.
+/// What a command knows needs no hint, and a hint of a command that isn't there is never shown.
 #[test]
 fn hints_are_of_what_is_not_there() {
     let cli = Cli::command();

@@ -218,8 +218,8 @@ impl ChangeStream {
     /// An event that the stages leave out is `Some(None)`.
     fn next_event(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {
         let record = Arc::clone(&current.record);
-        if let Some(sent_count) = self.next_of_expansion(current, &record)? {
-            return Ok(Some(sent_count));
+        if let Some(found) = self.next_of_expansion(current, &record)? {
+            return Ok(Some(found));
         }
         if let Some((place, wall_millis)) = current.end.take() {
             (current.next, self.is_over) = (record.events.len(), true);

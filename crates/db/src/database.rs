@@ -440,16 +440,16 @@ impl Database {
         self.refuse_past()?;
         let body = |transaction: &mut frond_engine::Transaction, _: Option<CatalogEpoch>| {
             self.check_fence(transaction)?;
-            self.ask_while_folding(transaction);
+            self.pass_interrupt_to(transaction);
             body(transaction)
         };
         self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)
     }
 
     /// Has folds for `transaction` end once the request is to stop.
-    pub(crate) fn ask_while_folding(&self, transaction: &mut frond_engine::Transaction) {
+    pub(crate) fn pass_interrupt_to(&self, transaction: &mut frond_engine::Transaction) {
         if let Some(keep_going) = self.interrupt.keep_going() {
-            transaction.ask_while_folding(keep_going);
+            transaction.interrupt_folds_by(keep_going);
         }
     }
 

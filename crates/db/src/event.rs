@@ -3,7 +3,7 @@
 //!
 //! The engine keeps them (`frond_engine::ChangeEvent`): a *scope* (which collection, when), a
 //! *head* (what happened) and content (the document of an insertion or a replacement, which the log
-//! has once). The bytes are docs/format/log.md's "What is told".
+//! has once). The bytes are docs/format/log.md's "Events".
 //!
 //! Nothing is recorded where the engine doesn't keep events, and nothing of `system.` collections
 //! and of `admin`, `config` and `local`.
@@ -116,7 +116,7 @@ impl EventRecorder {
         EventRecorder::of_collection(engine, scope, None)
     }
 
-    /// The same, of a collection that is named so.
+    /// The same, of a collection that `uuid` names.
     pub fn of_collection(
         engine: &Engine,
         (database, branch, collection): (&str, &str, &str),
@@ -143,7 +143,7 @@ impl EventRecorder {
         self.record_with(transaction, kind, facts, EventContent::None);
     }
 
-    /// Records an event with a document, or nothing in its place.
+    /// Records an event with the content of a document, or without.
     pub fn record_with(
         &self,
         transaction: &mut Transaction,
@@ -246,5 +246,5 @@ impl Event {
 }
 
 fn damaged() -> Error {
-    Error::damaged("what a transaction told can't be read")
+    Error::damaged("what a transaction recorded can't be read")
 }

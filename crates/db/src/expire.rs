@@ -129,7 +129,7 @@ impl Expiry<'_> {
             let matching =
                 writer.matching_or_damaged(filter, &Order::Any, None, Some(BATCH_COUNT_MAX))?;
             let count = matching.len();
-            matching.into_iter().try_for_each(|matching| writer.remove_matched(matching))?;
+            matching.into_iter().try_for_each(|row| writer.remove_matched(row))?;
             Ok(Outcome::commit_if(writer.changed(), count))
         })
     }

@@ -52,7 +52,7 @@ fn the_example_of_a_commit() {
 }
 
 #[test]
-fn the_example_of_a_catalog_entry() {
+fn catalog_entry_example() {
     let spec = IndexSpec {
         name: "a_1".to_owned(),
         key: document! { "a": 1_i32 },

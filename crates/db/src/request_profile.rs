@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_plan_of_a_request_is_told_and_outside_of_requests_none() {
+    fn the_first_plan_of_a_request_is_noted_and_outside_of_requests_none() {
         assert!(!note(|| Plan::Nothing));
         assert_eq!(end().plan.summary(), None);
         begin(None, &Arc::default());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_told_in_the_words_of_mongodb() {
+    fn a_plan_is_shown_in_the_words_of_mongodb() {
         let key = document! { "a": 1, "b": -1.0, "c": "2dsphere" };
         let scans = vec![scan("IXSCAN", Some(key)), scan("COLLSCAN", None)];
         let plan = Plan::Scans(scans);

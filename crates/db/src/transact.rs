@@ -288,14 +288,7 @@ impl Frond {
                 Ok(Outcome::Discard(())) => terms.end(transaction),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
-                    // A transaction that waits for a key mustn't hold memory that others wait for.
-                    transaction.give_up_writes();
-                    if has_its_turn(&mut transaction, interrupt)? {
-                        kept = Some(transaction);
-                        continue;
-                    }
-                    drop(transaction);
-                    pause(self.wait(attempt));
+                    kept = self.await_turn(transaction, interrupt, attempt)?;
                     continue;
                 }
                 // Other transactions have written more than the table of recent writes keeps.
@@ -304,9 +297,9 @@ impl Frond {
                 }
                 Err(error) => Err(end_failed(transaction, interrupt, error)),
             };
+            drop(latches);
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
-                    drop(latches);
                     // The transaction that was first may not be synced yet: the next attempt sees
                     // it all the same, or its key locks wait for that.
                     if attempt > 0 {
@@ -314,7 +307,6 @@ impl Frond {
                     }
                 }
                 result => {
-                    drop(latches);
                     if mode == LatchMode::Writer {
                         contention.slow_down(stripes.iter().copied(), key_count);
                     }
@@ -323,6 +315,24 @@ impl Frond {
             }
         }
         Err(Error::write_conflict())
+    }
+
+    /// Waits after a conflict; returns the transaction if its turn has come, to go on with what it
+    /// has locked.
+    fn await_turn(
+        &self,
+        mut transaction: Transaction,
+        interrupt: &Interrupt,
+        attempt: u32,
+    ) -> Result<Option<Transaction>, Error> {
+        // A transaction that waits for a key mustn't hold memory that others wait for.
+        transaction.give_up_writes();
+        if has_its_turn(&mut transaction, interrupt)? {
+            return Ok(Some(transaction));
+        }
+        drop(transaction);
+        pause(self.wait(attempt));
+        Ok(None)
     }
 
     /// The transaction of an attempt: the one of the last, with what it has locked, or a new one.

@@ -123,16 +123,16 @@ impl<'a> FieldScan<'a> {
         }
     }
 
-    /// Shows each field that is asked for to `meet`, in the document's order, until it says `true`:
-    /// its number, its type and its value's bytes. Returns whether it did; if not, what wasn't
-    /// shown isn't there. To be called before any field is asked for.
+    /// Shows each field that is asked for to `visit`, in the document's order, until it says
+    /// `true`: its number, its type and its value's bytes. Returns whether it did; if not, what
+    /// wasn't shown isn't there. To be called before any field is asked for.
     #[inline]
-    pub fn meet_all(&mut self, mut meet: impl FnMut(u8, ElementType, &'a [u8]) -> bool) -> bool {
+    pub fn visit_all(&mut self, mut visit: impl FnMut(u8, ElementType, &'a [u8]) -> bool) -> bool {
         let mut open = self.names.names.len();
         let mut is_stopped = false;
-        self.meet(|field| {
+        self.visit(|field| {
             open -= 1;
-            is_stopped = meet(field.number, field.kind, field.value);
+            is_stopped = visit(field.number, field.kind, field.value);
             is_stopped || open == 0
         });
         is_stopped
@@ -152,39 +152,39 @@ impl<'a> FieldScan<'a> {
 
     /// Returns where the first field with the name of that number begins.
     fn walk_to(&mut self, number: usize) -> Option<u32> {
-        self.meet(|field| usize::from(field.number) == number);
+        self.visit(|field| usize::from(field.number) == number);
         self.found.get(number).copied().filter(|offset| *offset != 0)
     }
 
-    /// Walks on, and shows each field that is asked for and is the first of its name to `meet`,
+    /// Walks on, and shows each field that is asked for and is the first of its name to `visit`,
     /// until it says `true`.
     #[inline(always)]
-    fn meet(&mut self, mut meet: impl FnMut(ScannedField<'a>) -> bool) {
+    fn visit(&mut self, mut visit: impl FnMut(ScannedField<'a>) -> bool) {
         let found = &mut self.found;
-        let mut meet = |field: ScannedField<'a>| {
+        let mut visit = |field: ScannedField<'a>| {
             let place = &mut found[usize::from(field.number) % SCANNED_NAMES_MAX];
             let is_first = *place == 0;
             if is_first {
                 *place = field.offset as u32;
             }
-            is_first && meet(field)
+            is_first && visit(field)
         };
         if let Some(layout) = self.layout {
-            match layout.follow(self.walk.bytes, &mut self.progress, &mut meet) {
+            match layout.follow(self.walk.bytes, &mut self.progress, &mut visit) {
                 LayoutExit::Stopped => return,
                 LayoutExit::Unexpected(offset) => self.walk.offset = offset,
             }
             self.layout = None;
         }
-        search(self.names, &mut self.walk, &mut meet);
+        search(self.names, &mut self.walk, &mut visit);
     }
 }
 
-/// Walks on from where nothing is expected, until `meet` says `true`.
+/// Walks on from where nothing is expected, until `visit` says `true`.
 fn search<'a>(
     names: &ScannedNames,
     walk: &mut Walk<'a>,
-    meet: &mut dyn FnMut(ScannedField<'a>) -> bool,
+    visit: &mut dyn FnMut(ScannedField<'a>) -> bool,
 ) {
     // A copy stays in registers.
     let mut here = walk.clone();
@@ -197,7 +197,7 @@ fn search<'a>(
         let Some(position) = names.position(field.head, field.name) else { continue };
         let field =
             ScannedField { number: position as u8, offset, kind: field.kind, value: field.value };
-        if meet(field) {
+        if visit(field) {
             break;
         }
     }

@@ -373,7 +373,7 @@ impl Engine {
     }
 
     /// As [`Engine::reclaim`], until `keep_going` says no: asked again and again. What was done
-    /// stays done, and the report tells `stopped`.
+    /// stays done, and the report says `stopped`.
     ///
     /// # Errors
     /// As there; [`EngineError::Interrupted`] amid the fold that a thorough one begins with.

@@ -88,7 +88,7 @@ mod tests {
 
     /// Else its client may learn of it, and the process be killed, before the log has a line.
     #[test]
-    fn a_thread_that_finds_another_telling_waits_for_that() {
+    fn a_thread_that_finds_another_reporting_waits_for_that() {
         const BEGUN: u8 = 1;
         const WAITED_FOR: u8 = 2;
         const REPORTED: u8 = 3;

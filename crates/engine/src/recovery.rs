@@ -333,12 +333,7 @@ fn assemble(
 ) -> Shared {
     let recycled = Arc::new(RecycledSegments::new(&machine.disk));
     let writer = Writer::new(machine, &recycled, end.next, end.previous.clone(), &kept);
-    let durable = match end.segment_count {
-        0 => (end.next, LogOffset(0)),
-        _ => (SegmentNumber(end.next.0 - 1), end.previous.offset),
-    };
-    let (segment, offset) = durable;
-    let horizon = DurableHorizon::new(DurableEnd { sequence: parts.last, segment, offset });
+    let horizon = DurableHorizon::new(durable_end(end, parts.last));
     let active = Arc::clone(&parts.state.active);
     let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
@@ -381,6 +376,15 @@ fn assemble(
     shared.note_all_runs();
     seal_if_full(&shared, end);
     shared
+}
+
+/// The end of a log that was read up to `sequence`.
+fn durable_end(end: &LogEnd, sequence: Sequence) -> DurableEnd {
+    let (segment, offset) = match end.segment_count {
+        0 => (end.next, LogOffset(0)),
+        _ => (SegmentNumber(end.next.0 - 1), end.previous.offset),
+    };
+    DurableEnd { sequence, segment, offset }
 }
 
 /// Seals what recovery read, where that fills a memtable or lies in many segments.

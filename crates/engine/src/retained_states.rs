@@ -34,7 +34,7 @@ const NEEDS_MAX: usize = 10_000;
 /// A range that no request has asked for so long goes.
 const IDLE: Duration = Duration::from_secs(60);
 /// The interval at which a caller that waits for another's range checks whether to go on.
-const ASK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const NO_PANIC: &str = "no panic while the lock is held";
 
 /// The retained states, and the ranges that were rebuilt of them.
@@ -236,7 +236,7 @@ impl RetainedStates {
             if !keep_going() {
                 return None;
             }
-            is_making = self.made.wait_timeout(is_making, ASK_EVERY).expect(NO_PANIC).0;
+            is_making = self.made.wait_timeout(is_making, CHECK_EVERY).expect(NO_PANIC).0;
         }
         *is_making = true;
         Some(Making(self))

@@ -29,7 +29,7 @@ use crate::state::{Base, State, TreeGeneration};
 /// The number of entries of the overlay that are counted for an estimate.
 const ESTIMATE_COUNT_MAX: usize = 512;
 /// A fold asks whether to go on once for so many edits, which take some milliseconds at most.
-const EDITS_ASKED: usize = 1024;
+const CHECK_EVERY_EDITS: usize = 1024;
 
 /// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
 ///
@@ -471,14 +471,15 @@ pub(crate) fn run_sources<'a>(
     })
 }
 
-/// `edits`, cut short once `keep_going` says no, which `is_stopped` tells all threads of a fold.
+/// `edits`, cut short once `keep_going` says no, which `is_stopped` passes on to all threads of a
+/// fold.
 fn until_stopped<'a, T>(
     edits: impl Iterator<Item = T> + 'a,
     keep_going: &'a KeepGoing,
     is_stopped: &'a AtomicBool,
 ) -> impl Iterator<Item = T> + 'a {
     edits.enumerate().map_while(move |(position, edit)| {
-        if position.is_multiple_of(EDITS_ASKED) && !keep_going() {
+        if position.is_multiple_of(CHECK_EVERY_EDITS) && !keep_going() {
             is_stopped.store(true, Ordering::Relaxed);
         }
         (!is_stopped.load(Ordering::Relaxed)).then_some(edit)

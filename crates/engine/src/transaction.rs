@@ -171,7 +171,7 @@ impl Transaction {
 
     /// Has folds of what [`snapshot`](Self::snapshot) shows end with [`EngineError::Interrupted`]
     /// once `keep_going` says no, until the transaction begins anew.
-    pub fn ask_while_folding(&mut self, keep_going: Arc<KeepGoing>) {
+    pub fn interrupt_folds_by(&mut self, keep_going: Arc<KeepGoing>) {
         self.open.snapshot = self.open.snapshot.clone().asking(keep_going);
     }
 

@@ -33,7 +33,7 @@ def test_bulk_writes_and_pipelines(frond):
     assert [it["count"] for it in groups] == [100, 99, 100]
 
 
-def test_a_duplicate_is_told(frond):
+def test_a_duplicate_is_reported(frond):
     frond["users"].create_index("email", unique=True)
     frond["users"].insert_one({"email": "ada@example.org"})
     with pytest.raises(pymongo.errors.DuplicateKeyError):

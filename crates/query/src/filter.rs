@@ -435,13 +435,13 @@ impl Filter {
     /// they want.
     pub fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        if self.root.ask(Depth::Parts, &mut needed) { needed } else { NeededPaths::all() }
+        if self.root.add_needed(Depth::Parts, &mut needed) { needed } else { NeededPaths::all() }
     }
 
     /// The same where each element of an array is looked at that a path ends at.
     pub fn needed_paths_by_element(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        if self.root.ask(Depth::Level, &mut needed) { needed } else { NeededPaths::all() }
+        if self.root.add_needed(Depth::Level, &mut needed) { needed } else { NeededPaths::all() }
     }
 
     /// The tree, for the planner.

@@ -29,8 +29,8 @@ pub trait Pieces: Send + Sync {
     /// Whether the request has met any: until then no stage looks for them.
     fn has_references(&self) -> bool;
 
-    /// Notes that it has.
-    fn meet(&self);
+    /// Notes that the request has met a reference.
+    fn note_references(&self);
 
     /// One level of it.
     ///
@@ -190,8 +190,8 @@ impl Large {
     }
 
     /// Notes that there are references from now on.
-    pub fn meet(&self) {
-        self.0.iter().for_each(|pieces| pieces.meet());
+    pub fn note_references(&self) {
+        self.0.iter().for_each(|pieces| pieces.note_references());
     }
 
     fn pieces(&self) -> Result<&dyn Pieces, QueryError> {

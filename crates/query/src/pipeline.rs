@@ -154,10 +154,10 @@ impl Pipeline {
     /// Appends the conditions of `filter` that ask for paths alone, which then may move to the
     /// front, and gives back the others: they may see variables that this pipeline has not.
     pub fn append_filter(&mut self, filter: &Filter) -> Option<Filter> {
-        let (needed, left): (Vec<Filter>, Vec<Filter>) =
+        let (movable, left): (Vec<Filter>, Vec<Filter>) =
             filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
-        if let Some(needed) = Filter::all_of(&needed) {
-            self.stages.push(matching::stage(needed));
+        if let Some(movable) = Filter::all_of(&movable) {
+            self.stages.push(matching::stage(movable));
             pushdown::push_down(&mut self.stages);
         }
         Filter::all_of(&left)

@@ -168,7 +168,7 @@ impl Projection {
     /// want, and so does what looks for the element that a `$` stands for.
     pub fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        self.root.ask(&mut needed);
+        self.root.add_needed(&mut needed);
         needed
     }
 
@@ -216,7 +216,7 @@ impl Tree {
         self.fields.get(name)
     }
 
-    fn ask(&self, needed: &mut NeededPaths) {
+    fn add_needed(&self, needed: &mut NeededPaths) {
         for (name, node) in self.fields.iter() {
             let field = needed.field(name);
             match node {
@@ -230,7 +230,7 @@ impl Tree {
                 | Node::ElementMatch(_) => {}
                 Node::Inner(tree) => {
                     field.look(Depth::Level);
-                    tree.ask(field);
+                    tree.add_needed(field);
                 }
             }
         }

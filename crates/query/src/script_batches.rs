@@ -30,22 +30,22 @@ const BYTES_MAX: usize = 256 << 10;
 
 type Outcomes<O> = Vec<Option<Result<O, QueryError>>>;
 
-/// Returns the outcomes of `ask` for the first of `count` documents, one at least, by their
+/// Returns the outcomes of `evaluate` for the first of `count` documents, one at least, by their
 /// positions; none follows an error.
 fn together<O>(
     memory: &RequestMemory,
     mut count: usize,
-    ask: &dyn Fn(usize) -> Result<O, QueryError>,
+    evaluate: &dyn Fn(usize) -> Result<O, QueryError>,
 ) -> Vec<Result<O, QueryError>> {
     if count == 1 {
-        return vec![ask(0)];
+        return vec![evaluate(0)];
     }
     let mut outcomes: Outcomes<O> = (0..count).map(|_| None).collect();
     let mut noted: Vec<BatchedCalls> = (0..count).map(|_| BatchedCalls::default()).collect();
     let mut charge = memory.charge();
     let mut answered_bytes = 0;
     loop {
-        let calls = note(memory, &mut count, &mut outcomes, &mut noted, ask);
+        let calls = note(memory, &mut count, &mut outcomes, &mut noted, evaluate);
         let Some((first, globals)) = calls.first().map(|(at, call)| (*at, &call.globals)) else {
             break;
         };
@@ -76,7 +76,7 @@ fn note<O>(
     count: &mut usize,
     outcomes: &mut Outcomes<O>,
     noted: &mut [BatchedCalls],
-    ask: &dyn Fn(usize) -> Result<O, QueryError>,
+    evaluate: &dyn Fn(usize) -> Result<O, QueryError>,
 ) -> Vec<(usize, NextCall)> {
     let mut calls = Vec::new();
     for position in 0..*count {
@@ -84,7 +84,7 @@ fn note<O>(
             continue;
         }
         memory.note_calls(Some(std::mem::take(&mut noted[position])));
-        let outcome = ask(position);
+        let outcome = evaluate(position);
         let mut after = memory.note_calls(None).unwrap_or_default();
         let next = after.take_next();
         noted[position] = after;
@@ -127,21 +127,21 @@ impl<T, O, E> Default for BatchReader<T, O, E> {
 }
 
 impl<T, O, E: From<QueryError>> BatchReader<T, O, E> {
-    /// The next document that `read` gives, along with its length, and what came of `ask`.
+    /// The next document that `read` gives, along with its length, and what came of `evaluate`.
     ///
     /// # Errors
-    /// An error of `read` or `ask`. No more than that is to be asked for.
+    /// An error of `read` or `evaluate`. No more than that is to be asked for.
     pub fn next(
         &mut self,
         memory: &RequestMemory,
         read: &mut dyn FnMut() -> Result<Option<(T, usize)>, E>,
-        ask: &dyn Fn(&T) -> Result<O, QueryError>,
+        evaluate: &dyn Fn(&T) -> Result<O, QueryError>,
     ) -> Result<Option<(T, O)>, E> {
         if self.outcomes.is_empty() {
             self.fill(read);
             if !self.waiting.is_empty() {
-                let ask = |position: usize| ask(&self.waiting[position]);
-                self.outcomes = together(memory, self.waiting.len(), &ask).into();
+                let evaluate = |position: usize| evaluate(&self.waiting[position]);
+                self.outcomes = together(memory, self.waiting.len(), &evaluate).into();
             }
         }
         match (self.waiting.pop_front(), self.outcomes.pop_front()) {
@@ -202,10 +202,10 @@ mod tests {
         let (together, alone) = (memory(), memory());
         let mut numbers = 0..1000;
         let mut read = || Ok(numbers.next().map(|number| (number, 4)));
-        let ask = |number: &i32| chain(&together, &sources[..*number as usize % 4], *number);
+        let evaluate = |number: &i32| chain(&together, &sources[..*number as usize % 4], *number);
         let mut ahead = Numbers::default();
         let mut count = 0;
-        while let Some((number, found)) = ahead.next(&together, &mut read, &ask).unwrap() {
+        while let Some((number, found)) = ahead.next(&together, &mut read, &evaluate).unwrap() {
             assert_eq!(number, count);
             count += 1;
             let expected = chain(&alone, &sources[..number as usize % 4], number).unwrap();
@@ -221,13 +221,13 @@ mod tests {
             let source = format!("x => {{ if (x === {failing}) throw 'x'; return x; }}");
             let mut numbers = 0..200;
             let mut read = || Ok(numbers.next().map(|number| (number, 4)));
-            let ask = |number: &i32| chain(&memory, &[&source], *number);
+            let evaluate = |number: &i32| chain(&memory, &[&source], *number);
             let mut ahead = Numbers::default();
             for number in 0..failing {
-                let next = ahead.next(&memory, &mut read, &ask).unwrap();
+                let next = ahead.next(&memory, &mut read, &evaluate).unwrap();
                 assert_eq!(next.map(|(number, _)| number), Some(number), "{failing}");
             }
-            let error = ahead.next(&memory, &mut read, &ask).expect_err("it throws");
+            let error = ahead.next(&memory, &mut read, &evaluate).expect_err("it throws");
             assert_eq!(error.code, Code::JSInterpreterFailure);
         }
     }
@@ -241,13 +241,16 @@ mod tests {
             let failed = || QueryError::new(Code::BadValue, "read");
             if number < 6 { Ok(Some((number, 4))) } else { Err(failed()) }
         };
-        let ask = |number: &i32| chain(&memory, &["x => x"], *number);
+        let evaluate = |number: &i32| chain(&memory, &["x => x"], *number);
         let mut ahead = Numbers::default();
         for _ in 1..6 {
-            assert!(ahead.next(&memory, &mut read, &ask).unwrap().is_some());
+            assert!(ahead.next(&memory, &mut read, &evaluate).unwrap().is_some());
         }
-        assert_eq!(ahead.next(&memory, &mut read, &ask).expect_err("read").code, Code::BadValue);
-        assert!(ahead.next(&memory, &mut read, &ask).unwrap().is_none());
+        assert_eq!(
+            ahead.next(&memory, &mut read, &evaluate).expect_err("read").code,
+            Code::BadValue
+        );
+        assert!(ahead.next(&memory, &mut read, &evaluate).unwrap().is_none());
     }
 
     #[test]
@@ -258,10 +261,10 @@ mod tests {
             count_read.set(count_read.get() + 1);
             Ok(Some((count_read.get(), 4)))
         };
-        let ask = |number: &i32| chain(&memory, &["x => x"], *number);
+        let evaluate = |number: &i32| chain(&memory, &["x => x"], *number);
         let mut ahead = Numbers::default();
         for count in 1..2000 {
-            ahead.next(&memory, &mut read, &ask).unwrap();
+            ahead.next(&memory, &mut read, &evaluate).unwrap();
             let most = (2 * count - 1).min(count + COUNT_MAX as i32);
             assert!(count_read.get() <= most, "{} for {count}", count_read.get());
         }
@@ -270,9 +273,9 @@ mod tests {
             count_read.set(count_read.get() + 1);
             Ok(Some((1, BYTES_MAX / 2)))
         };
-        (0..20).for_each(|_| drop(large.next(&memory, &mut read, &ask).unwrap()));
+        (0..20).for_each(|_| drop(large.next(&memory, &mut read, &evaluate).unwrap()));
         count_read.set(0);
-        (0..20).for_each(|_| drop(large.next(&memory, &mut read, &ask).unwrap()));
+        (0..20).for_each(|_| drop(large.next(&memory, &mut read, &evaluate).unwrap()));
         assert!(count_read.get() <= 22, "long documents wait for no more than another");
     }
 
@@ -280,14 +283,14 @@ mod tests {
     fn a_call_that_differs_each_time_is_made_by_itself() {
         let memory = memory();
         let count = Cell::new(0);
-        let ask = |_: &i32| {
+        let evaluate = |_: &i32| {
             count.set(count.get() + 1);
             chain(&memory, &["x => x", "(x, y) => x - y"], count.get())
         };
         let mut numbers = 0..10;
         let mut read = || Ok(numbers.next().map(|number| (number, 4)));
         let mut ahead = Numbers::default();
-        while let Some((_, found)) = ahead.next(&memory, &mut read, &ask).unwrap() {
+        while let Some((_, found)) = ahead.next(&memory, &mut read, &evaluate).unwrap() {
             assert_eq!(found[1].as_value().as_integer(), found[0].as_value().as_integer());
             assert_eq!(found[2].as_value(), Value::Double(0.0));
         }

@@ -104,6 +104,26 @@ struct Unsynced {
     messages: Vec<Sent>,
 }
 
+/// The settings of the library's node.
+fn config(member: MemberId, applied: EntryIndex) -> Config {
+    Config {
+        id: member.0,
+        election_tick: ELECTION_TICKS.start,
+        min_election_tick: ELECTION_TICKS.start,
+        max_election_tick: ELECTION_TICKS.end,
+        heartbeat_tick: HEARTBEAT_TICKS,
+        applied: applied.0,
+        max_size_per_msg: MESSAGE_BYTES,
+        max_inflight_msgs: MESSAGES_IN_FLIGHT,
+        check_quorum: true,
+        pre_vote: true,
+        read_only_option: ReadOnlyOption::Safe,
+        max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
+        max_committed_size_per_ready: COMMITTED_BYTES,
+        ..Config::default()
+    }
+}
+
 impl Member {
     /// A member whose log was opened, and whose entries up to `applied` were applied.
     ///
@@ -129,24 +149,8 @@ impl Member {
         let mut unapplied_changes = VecDeque::from(recovered.changes);
         unapplied_changes.retain(|(index, _)| applied < *index);
         let view = LogView::new(log, recovered.terms, ballot, configuration.clone());
-        let config = Config {
-            id: recovered.member.0,
-            election_tick: ELECTION_TICKS.start,
-            min_election_tick: ELECTION_TICKS.start,
-            max_election_tick: ELECTION_TICKS.end,
-            heartbeat_tick: HEARTBEAT_TICKS,
-            applied: applied.0,
-            max_size_per_msg: MESSAGE_BYTES,
-            max_inflight_msgs: MESSAGES_IN_FLIGHT,
-            check_quorum: true,
-            pre_vote: true,
-            read_only_option: ReadOnlyOption::Safe,
-            max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
-            max_committed_size_per_ready: COMMITTED_BYTES,
-            ..Config::default()
-        };
         let logger = slog::Logger::root(slog::Discard, slog::o!());
-        let raw = RawNode::new(&config, view, &logger)
+        let raw = RawNode::new(&config(recovered.member, applied), view, &logger)
             .map_err(|error| StoreError::damaged("quorum-log", 0, &error.to_string()))?;
         let mut member = Member {
             raw,

@@ -56,7 +56,7 @@ impl ScriptHost {
         let message = batch.write();
         match self.0.take().ok_or(ScriptError::Interrupted)? {
             Kind::Process(mut worker) => {
-                let answers = worker.ask(&message, &go_on)?;
+                let answers = worker.call(&message, &go_on)?;
                 let answers = Answers::read(answers.view(), batch.calls.len());
                 let answers = answers.ok_or(ScriptError::Ended)?;
                 self.0 = Some(Kind::Process(worker));

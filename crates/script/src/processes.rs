@@ -102,7 +102,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`ScriptError::Interrupted`] when `go_on` says no; [`ScriptError::Ended`].
-    pub(crate) fn ask(
+    pub(crate) fn call(
         &mut self,
         message: &DocumentBuf,
         go_on: &impl Fn() -> bool,

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_stops_when_it_is_told_has_a_result() {
+    fn a_job_that_stops_on_request_has_a_result() {
         let stop = unstopped();
         let stopped = Arc::clone(&stop);
         let job = move || {

@@ -106,7 +106,7 @@ mod tests {
     use crate::{Limits, ScriptError, processes::passed};
     use frond_doc::Value;
 
-    fn ask(mut socket: &UnixStream, sources: &[&str], measures: bool) -> Answers {
+    fn call(mut socket: &UnixStream, sources: &[&str], measures: bool) -> Answers {
         let calls = sources.iter().map(|source| Call::new(ResultKind::Result, source, None));
         let (calls, limits) = (calls.collect(), Limits::LARGEST);
         let batch = Batch { calls, globals: None, measures, limits };
@@ -122,16 +122,16 @@ mod tests {
         thread::scope(|scope| {
             let served = scope.spawn(move || serve(&theirs));
             let number = |number| Ok(Value::Double(number).to_buf());
-            let answers = ask(&ours, &["kept = 1", "kept + 1"], false);
+            let answers = call(&ours, &["kept = 1", "kept + 1"], false);
             assert_eq!(answers.results, [number(1.0), number(2.0)]);
-            assert_eq!(ask(&ours, &["kept + 2"], false).results, [number(3.0)]);
+            assert_eq!(call(&ours, &["kept + 2"], false).results, [number(3.0)]);
             (&ours).write_all(DocumentBuf::empty().as_bytes()).unwrap();
-            let answers = ask(&ours, &["1", "kept", "2"], false);
+            let answers = call(&ours, &["1", "kept", "2"], false);
             assert!(
                 matches!(&answers.results[..], [Ok(_), Err(ScriptError::Thrown(_))]),
                 "none is made behind one that fails: {answers:?}"
             );
-            let answers = ask(&ours, &["1"], true);
+            let answers = call(&ours, &["1"], true);
             assert!(answers.heap_bytes.is_some_and(|bytes| bytes > 100_000), "{answers:?}");
             drop(ours);
             served.join().unwrap().unwrap();
@@ -144,9 +144,9 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(move || serve(&theirs));
             let long = "const end = Date.now() + 20; while (Date.now() < end); 1";
-            assert_eq!(ask(&ours, &[long, "2"], false).results.len(), 1);
+            assert_eq!(call(&ours, &[long, "2"], false).results.len(), 1);
             let much = "'x'.repeat(1 << 17)";
-            assert_eq!(ask(&ours, &["1", much, "2"], false).results.len(), 2);
+            assert_eq!(call(&ours, &["1", much, "2"], false).results.len(), 2);
             drop(ours);
         });
     }

@@ -32,7 +32,7 @@ enum Subject {
     Role,
     /// The collection that it names.
     Collection,
-    /// A collection's name.
+    /// The collection that it renames.
     Name,
     /// The database of `$db`, or its branch.
     Database,
@@ -151,6 +151,7 @@ pub struct Watched<'a> {
     before: Option<DocumentBuilder>,
 }
 
+/// Writes a line, unless the filter leaves it out.
 fn append(server: &Shared, line: &DocumentBuf) {
     if !server.audit_log.records(line.view()) {
         return;
@@ -285,7 +286,7 @@ pub fn login(
     append(server, &line);
 }
 
-/// Returns when, where, and who.
+/// The fields that every line begins with: when, where, and who.
 fn head(server: &Shared, peer: &Peer) -> DocumentBuilder {
     let mut line = DocumentBuilder::new();
     line.append("ts", Value::DateTime(server.frond.wall_clock()()));

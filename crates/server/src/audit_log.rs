@@ -33,7 +33,7 @@ impl AuditLog {
         Ok(AuditLog { state: Some(Mutex::new(state)), filter })
     }
 
-    /// Whether an event is told: also one of which the filter can't tell.
+    /// Whether an event is logged: also one that the filter can't decide.
     pub fn records(&self, event: Document<'_>) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.try_matches(event).unwrap_or(true))
     }

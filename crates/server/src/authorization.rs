@@ -37,7 +37,7 @@ use crate::wire::DocumentSequence;
 
 /// How much of a command stands in the message that refuses it.
 const DESCRIBED_BYTES_MAX: usize = 1_000;
-/// Fields that aren't told.
+/// Fields that aren't logged.
 const SECRET_FIELDS: &[&str] = &["payload", "pwd", "speculativeAuthenticate", "token"];
 
 /// Cuts `database.collection` at its first dot.
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_without_their_secrets() {
+    fn commands_are_logged_without_their_secrets() {
         let command = document! {
             "createUser": "ann", "pwd": "geheim", "token": "geheim", "roles": "x", "pwd": "geheim",
             "payload": "geheim", "speculativeAuthenticate": "geheim",

@@ -57,8 +57,8 @@ impl SessionId {
         SessionId { id, user: UserDigest::ANONYMOUS }
     }
 
-    /// Sixteen bytes for both: by these, what writes did is remembered. For a session of a client
-    /// that hasn't logged in they are its id.
+    /// The sixteen bytes under which the outcomes of its writes are stored: those of the id alone
+    /// for a client that hasn't logged in.
     pub fn stored(&self) -> [u8; 16] {
         if self.user == UserDigest::ANONYMOUS {
             return self.id;
@@ -71,7 +71,7 @@ impl SessionId {
     }
 }
 
-/// Hashes the id alone: it is as good as unique.
+/// Hashes the id alone: two users hardly ever have the same.
 impl Hash for SessionId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.id.hash(state);
@@ -111,7 +111,7 @@ pub struct Common {
     pub time_max: Option<Duration>,
     /// The durability: when its writes are acknowledged.
     pub durability: Durability,
-    /// Whether the client wants to know what its writes did: false for `w: 0`.
+    /// Whether the client waits for an answer to its writes: false for `w: 0`.
     pub acknowledged: bool,
     /// The fields of the stable API.
     pub api: ApiParameters,

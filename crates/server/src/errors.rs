@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_tells_its_details() {
+    fn an_error_has_its_details() {
         let key = document! { "a": 1_i32 };
         let details = Some(document! { "keyPattern": &key });
         let error = Error { details, ..Error::invalid(Code::DuplicateKey, "twice") };

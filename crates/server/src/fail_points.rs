@@ -215,8 +215,8 @@ impl FailPoints {
     }
 
     /// Returns the actions of `failCommand` on a command.
-    pub fn on_command(&self, asking: &FaultedCommand<'_>) -> Option<CommandFault> {
-        let fault = self.lock().command.ask(|fault| fault.is_for(asking))?;
+    pub fn on_command(&self, command: &FaultedCommand<'_>) -> Option<CommandFault> {
+        let fault = self.lock().command.ask(|fault| fault.is_for(command))?;
         Some(fault.hit())
     }
 

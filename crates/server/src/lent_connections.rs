@@ -45,7 +45,7 @@ impl LentConnections {
         Loan { all: self, connection }
     }
 
-    /// Tells the commands to stop whose clients have gone.
+    /// Stops the commands whose clients have gone.
     pub fn abandon_gone(&self, operations: &Operations) {
         for operation in operations.list() {
             let connection = operation.peer.id;
@@ -90,7 +90,7 @@ fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     poll(&mut polled, Some(&at_once)).is_ok_and(|count| count > 0)
 }
 
-/// Elsewhere it isn't told: the command is finished.
+/// Elsewhere it isn't known: the command is finished.
 #[cfg(not(target_os = "linux"))]
 fn has_hung_up(_: BorrowedFd<'_>) -> bool {
     false

@@ -65,6 +65,8 @@ pub enum Component {
     Index,
     /// Being the primary.
     Replication,
+    /// The lines behind a router.
+    Sharding,
     /// The data directory.
     Storage,
 }
@@ -89,6 +91,7 @@ impl Component {
             Component::Command => "COMMAND",
             Component::Index => "INDEX",
             Component::Replication => "REPL",
+            Component::Sharding => "SHARDING",
             Component::Storage => "STORAGE",
         }
     }
@@ -230,7 +233,7 @@ impl Log {
         self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
     }
 
-    /// As many milliseconds an operation takes at least that may be told of.
+    /// The milliseconds that an operation takes at least to be logged.
     pub fn report_millis_min(&self) -> i64 {
         if self.verbosity.reports_all() { 0 } else { self.slow_millis() }
     }
@@ -316,6 +319,11 @@ impl Log {
 /// An event in the data directory.
 pub fn storage(severity: Severity, message: &str) -> Event<'_> {
     Event { severity, component: Component::Storage, id: 0, context: "storage", message }
+}
+
+/// An event of a router.
+pub fn router(severity: Severity, message: &'static str) -> Event<'static> {
+    Event { severity, component: Component::Sharding, id: 0, context: "router", message }
 }
 
 /// Returns the event for a notice of the databases.

@@ -34,14 +34,14 @@ impl<'a> EndedLogin<'a> {
         }
     }
 
-    /// Tells that it went well.
+    /// Reports that it went well.
     pub fn report_success(&self, server: &Shared, peer: &Peer) {
         server.usage.logins().count_successful(self.mechanism, self.is_speculative);
         server.log.write_login(peer, &self.line(None));
         audit::login(server, peer, (self.user, self.mechanism), None);
     }
 
-    /// Tells that it failed: `error` is what the client hears, `reason` what the operator does.
+    /// Reports that it failed: `error` to the client, `reason` to the operator.
     pub fn report_failure(&self, server: &Shared, peer: &Peer, error: &Error, reason: &Error) {
         server.log.write_login(peer, &self.line(Some(reason)));
         audit::login(server, peer, (self.user, self.mechanism), Some(error));

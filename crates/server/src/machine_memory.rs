@@ -101,7 +101,7 @@ pub fn own_bytes_now() -> Option<u64> {
     Some(resident.saturating_sub(of_files) * rustix::param::page_size() as u64)
 }
 
-/// What stands behind a name, in bytes: such files tell kilobytes.
+/// What stands behind a name, in bytes: such files have kilobytes.
 fn bytes_of(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)

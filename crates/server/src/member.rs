@@ -50,7 +50,7 @@ const HAND_OVER_STEP: Duration = Duration::from_millis(20);
 pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
     let _ = replica.log.set(Arc::clone(&server.log));
     copying::offer_to_others(replica, server);
-    say_to_others(replica, server);
+    announce(replica, server);
     replica.call_others()?;
     let (replica, server) = (Arc::clone(replica), Arc::clone(server));
     std::thread::Builder::new().name("frond-set".to_owned()).spawn(move || {
@@ -68,7 +68,7 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
 }
 
 /// Has this member's streams say what it is.
-fn say_to_others(replica: &Arc<Replica>, server: &Arc<Shared>) {
+fn announce(replica: &Arc<Replica>, server: &Arc<Shared>) {
     let (of, from) = (Arc::downgrade(replica), Arc::downgrade(server));
     let _ = replica.own_status.set(Box::new(move || {
         let (replica, server) = (of.upgrade()?, from.upgrade()?);

@@ -354,7 +354,7 @@ impl fmt::Debug for Replica {
 }
 
 impl Order for Replica {
-    fn agree(&self, entries: Vec<Bytes>, _told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
+    fn agree(&self, entries: Vec<Bytes>, _report: &dyn Fn(StoreError)) -> Result<(), StoreError> {
         let failed = |why: String| StoreError::io("the set's log", std::io::Error::other(why));
         let running = self.running().ok_or_else(|| failed("the set hasn't begun".to_owned()))?;
         let mut under_way: VecDeque<(usize, Proposal)> = VecDeque::new();

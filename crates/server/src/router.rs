@@ -43,6 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use frond_store::io::{Clock, SystemClock};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -62,6 +63,7 @@ use crate::connection::handshake::begins_with_tls;
 use crate::connection::socket::IdleSocket;
 use crate::limits::{CONNECTIONS_MAX, HANDSHAKE_MAX};
 use crate::listener::{ServerError, bind};
+use crate::log::{Log, LogOutput};
 use crate::replica::key::ClusterKey;
 use crate::tls::{Tls, TlsError, TlsMode, TlsOptions};
 
@@ -169,6 +171,8 @@ impl Router {
         })?;
         drop(entered);
         let address = listener.local_addr().map_err(RouterError::Runtime)?;
+        let log = Log::new(|| SystemClock.now_micros().div_euclid(1_000));
+        log.write_to(&LogOutput::StandardError).map_err(RouterError::Runtime)?;
         let shared = Shared {
             address,
             started: std::time::Instant::now(),
@@ -182,6 +186,7 @@ impl Router {
             moves: Moves::default(),
             pins: Pins::default(),
             counts: Counts::default(),
+            log,
         };
         let (shared, connections_max) = (Arc::new(shared), options.connections_max as u64);
         let stop = watch::Sender::new(false);

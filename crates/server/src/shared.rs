@@ -172,6 +172,13 @@ pub struct Member {
     pub process: ObjectId,
 }
 
+impl Member {
+    fn new(options: MemberOptions, address: SocketAddr, process: ObjectId) -> Member {
+        let host = options.advertise.unwrap_or_else(|| address.to_string());
+        Member { set: options.replica_set, host, process }
+    }
+}
+
 impl Shared {
     /// A server on `frond` that listens on `address`.
     pub fn new(
@@ -182,11 +189,7 @@ impl Shared {
         data_directory: String,
         member: MemberOptions,
     ) -> Shared {
-        let member = Member {
-            set: member.replica_set,
-            host: member.advertise.unwrap_or_else(|| address.to_string()),
-            process: frond.new_object_id(),
-        };
+        let member = Member::new(member, address, frond.new_object_id());
         let log = Arc::new(Log::new(frond.wall_clock()));
         Shared {
             frond,

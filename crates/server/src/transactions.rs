@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_tell_drivers_what_to_send_again() {
+    fn labels_mark_what_drivers_may_send_again() {
         let session = SessionId::anonymous([1; 16]);
         let statement = Some(Part::Statement { session, number: 1, starts: false });
         let write = Some(Part::Write { session, number: 1 });

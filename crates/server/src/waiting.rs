@@ -34,7 +34,7 @@ pub enum WatchTarget {
     /// Any event.
     All,
     /// Writes of which no events are recorded: any write may be one.
-    Untold,
+    Unrecorded,
 }
 
 /// The operations that wait, by their ids.
@@ -52,7 +52,7 @@ pub struct Waiting {
 struct Table {
     by_branch: HashMap<(String, String), OfBranch>,
     all: Operations,
-    untold: Operations,
+    unrecorded: Operations,
     count: usize,
     /// The places from where on the thread has to follow.
     from: Option<ChangedPlaces>,
@@ -86,7 +86,7 @@ impl Waiting {
         self.table().remove(place, operation.id);
     }
 
-    /// Returns the number of wait.
+    /// Returns the number of operations that wait.
     pub fn count(&self) -> usize {
         self.table().count
     }
@@ -95,13 +95,13 @@ impl Waiting {
     pub fn run(&self) {
         while let Some(mut places) = self.next() {
             loop {
-                // Asked first: whatever ends this after the look below ends the wait, too.
+                // Read first: whatever ends this after the look below ends the wait, too.
                 let mark = places.mark();
                 if !self.is_waited_for() {
                     break;
                 }
                 if places.advance(&mut |touched| self.touch(touched)) {
-                    wake(&self.table().untold);
+                    wake(&self.table().unrecorded);
                 }
                 places.wait(LONG, mark);
             }
@@ -181,7 +181,7 @@ impl Table {
                 &mut of.all
             }
             WatchTarget::All => &mut self.all,
-            WatchTarget::Untold => &mut self.untold,
+            WatchTarget::Unrecorded => &mut self.unrecorded,
         }
     }
 
@@ -190,7 +190,7 @@ impl Table {
         let (key, name) = match place {
             WatchTarget::Collection(database, branch, name) => ((database, branch), Some(name)),
             WatchTarget::Branch(database, branch) => ((database, branch), None),
-            WatchTarget::All | WatchTarget::Untold => return,
+            WatchTarget::All | WatchTarget::Unrecorded => return,
         };
         let Entry::Occupied(mut of) = self.by_branch.entry((key.0.clone(), key.1.clone())) else {
             return;

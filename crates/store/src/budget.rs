@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_as_it_is_set_and_what_is_held_back_beside_it() {
+    fn a_limit_is_shown_as_it_is_set_and_what_is_held_back_beside_it() {
         let budget = MemoryBudget::new(4 << 20);
         let mut reservation = Reservation::new(100 << 20, Some(Arc::clone(&budget)));
         let message = |exceeded: Result<(), Exceeded>| exceeded.unwrap_err().to_string();

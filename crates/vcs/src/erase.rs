@@ -9,8 +9,8 @@
 //!    what else could bring it back (the reflog, dropped databases of the name, what is remembered
 //!    of clients' last writes, where remotes' branches were if these commits hold it), and records
 //!    which commit took the place of which: an old id names the new commit from then on. What the
-//!    profiler told goes as a whole ([`profile`]): commands carry what they search for and write.
-//!    Where no version held it, what can be undone is searched ([`super::erase_past`]), and
+//!    profiler recorded goes as a whole ([`profile`]): commands carry what they search for and
+//!    write. Where no version held it, what can be undone is searched ([`super::erase_past`]), and
 //!    forgotten if it did.
 //! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the
 //!    disk: every pack that holds anything dead is written again, and the log begins anew. Where

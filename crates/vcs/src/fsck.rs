@@ -30,7 +30,7 @@ use crate::salvage::{SalvageReport, survey_directory};
 pub struct FsckReport {
     /// Chunks that were read.
     pub chunks: u64,
-    /// The damage found; none, it is to be hoped.
+    /// The damage found, one text each.
     pub damages: Vec<String>,
     /// The documents, commits and collections that it concerns; `None` if nothing is damaged, or so
     /// much that this can't be found out.
@@ -63,7 +63,7 @@ pub fn fsck_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckR
 
 fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
     let store = match LocalStore::open(machine, LocalOptions::default()) {
-        Err(StoreError::Damaged { .. }) => return examined(machine, progress),
+        Err(StoreError::Damaged { .. }) => return check_unopened(machine, progress),
         opened => opened?,
     };
     let found_by_opening = store.maintenance().take_findings();
@@ -95,7 +95,8 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
     Ok(report)
 }
 
-fn examined(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
+/// Examines the packs of a store that is too damaged to be opened.
+fn check_unopened(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
     let examined = examine(machine, progress)?;
     let damages = examined.damages.iter().map(ToString::to_string).collect();
     Ok(FsckReport { chunks: examined.chunks, damages, lost: None })

@@ -1,10 +1,10 @@
 //! `WORKING@{TIME}`: the working state of a branch as it was, where versions are named.
 //!
-//! A revision names commits, and in it `main@{TIME}` is the last commit by then, as git's users
-//! mean it. Acknowledged writes of that time, committed or not, are its working state: a diff, a
-//! restore, a new branch and a reset take it by the word for working states. It is folded into
-//! trees as a commit would fold it, so that all that can be done with a commit's trees can be done
-//! with it; it costs what was written around that moment.
+//! Revisions name commits: `main@{TIME}` is the last commit by then, as in git. The working state
+//! of that time has all acknowledged writes, committed or not; a diff, a restore, a new branch and
+//! a reset take `WORKING@{TIME}` for it. It is folded into trees as a commit would fold it, so that
+//! all that can be done with a commit's trees can be done with it; that costs what was written
+//! around that moment.
 
 use frond_db::inside::refs::{self, format, moment};
 use frond_db::inside::{Error, Reader};

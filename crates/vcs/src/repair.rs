@@ -91,13 +91,14 @@ pub fn mend_on(
     let mut report = RepairReport { brought: vec![0; sources.len()], ..RepairReport::default() };
     let found = store.verify(progress)?;
     report.damages = found.iter().map(ToString::to_string).collect();
-    let is_told = |finding: &Damage| {
+    let is_listed = |finding: &Damage| {
         found.iter().any(|error| {
             matches!(error, StoreError::Damaged { file, offset, .. }
                 if *file == finding.file && *offset == finding.offset)
         })
     };
-    for finding in store.maintenance().take_findings().iter().filter(|finding| !is_told(finding)) {
+    for finding in store.maintenance().take_findings().iter().filter(|finding| !is_listed(finding))
+    {
         report.damages.push(finding.error().to_string());
     }
     let mut repair = Repair { store: &store, sources, lost: HashSet::new(), report: &mut report };
@@ -130,7 +131,7 @@ fn open_engine(
     Ok(engine)
 }
 
-/// Lets damage pass, which the check at the end tells.
+/// Lets damage pass, which the check at the end reports.
 fn tolerate(done: Result<(), Error>) -> Result<(), Error> {
     match done {
         Err(error) if error.kind != ErrorKind::Damaged => Err(error),

@@ -126,7 +126,6 @@ impl Repository {
     ) -> Result<UndoReport, Error> {
         let name = self.repository_name();
         let engine = self.frond().engine();
-        let undone = |head, set_aside| UndoReport { change: change.clone(), head, set_aside };
         let state = BranchState::validated(self.frond(), transaction, name, branch)?;
         let was_deleted = change.to.is_none();
         if !was_deleted {
@@ -137,13 +136,10 @@ impl Repository {
         let before = state.working_catalog(engine, transaction.snapshot())?;
         if let (Some(collection), Some(entry)) = (&change.collection, change.lost) {
             self.bring_back(transaction, &state, before, collection, (entry, change.order))?;
+            let (from, to) = (state.head_id(), state.head_id());
             let why = RefWhy { undid: Some(change.change), ..RefWhy::plain(&why, now) };
-            RefChange { from: state.head_id(), to: state.head_id(), why }.log(
-                transaction,
-                name,
-                branch,
-            )?;
-            return Ok(undone(state.head_id(), Vec::new()));
+            RefChange { from, to, why }.log(transaction, name, branch)?;
+            return Ok(UndoReport { change: change.clone(), head: to, set_aside: Vec::new() });
         }
         if brought_back(change) {
             let message = format!("'{}' brought a collection back: drop it again", change.why);
@@ -177,7 +173,7 @@ impl Repository {
         let undid = Some(change.change);
         let why = RefWhy { lost, undid, ..RefWhy::plain(&why, now) };
         state.move_ref_to(transaction, change.from, why)?;
-        Ok(undone(change.from, set_aside))
+        Ok(UndoReport { change: change.clone(), head: change.from, set_aside })
     }
 
     /// The working state that a change left, which had replaced the one before.

@@ -29,7 +29,7 @@ pub mod postgres;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-const LOG_BYTES_TOLD: usize = 600;
+const LOG_BYTES_SHOWN: usize = 600;
 
 /// A server that runs. Dropping it stops it.
 pub struct Server {
@@ -82,7 +82,7 @@ impl Server {
         if read.is_err() {
             return "no log".into();
         }
-        let begin = text.len().saturating_sub(LOG_BYTES_TOLD);
+        let begin = text.len().saturating_sub(LOG_BYTES_SHOWN);
         let begin = (begin..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text[begin..].trim().replace('\n', " | ")
     }

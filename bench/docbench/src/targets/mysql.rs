@@ -22,7 +22,7 @@ const CONFLICTS: [u16; 3] = [1213, 1205, 1020];
 /// What Dolt says in an error without a number of its own.
 const CONFLICT_WORDS: [&str; 2] = ["conflict", "serialization failure"];
 /// Settings that the results show where the server has them.
-const SETTINGS_TOLD: [&str; 9] = [
+const SETTINGS_SHOWN: [&str; 9] = [
     "innodb_flush_log_at_trx_commit",
     "innodb_buffer_pool_size",
     "innodb_doublewrite",
@@ -95,7 +95,7 @@ impl MySql {
                 array_positions: true,
                 concurrent_writers: true,
             },
-            settings: told(&mut connection)?,
+            settings: settings(&mut connection)?,
         };
         let directory = server.is_some().then(|| settings.directory.into());
         Ok(MySql {
@@ -124,14 +124,14 @@ fn options(address: &str, database: Option<&str>) -> Result<Opts, Failure> {
 }
 
 /// The settings that the server has.
-fn told(connection: &mut Conn) -> Result<Vec<(String, String)>, Failure> {
-    let mut told = Vec::new();
-    for name in SETTINGS_TOLD {
+fn settings(connection: &mut Conn) -> Result<Vec<(String, String)>, Failure> {
+    let mut settings = Vec::new();
+    for name in SETTINGS_SHOWN {
         let statement = format!("show variables like '{name}'");
         let row: Option<(String, String)> = connection.query_first(statement).map_err(failure)?;
-        told.extend(row);
+        settings.extend(row);
     }
-    Ok(told)
+    Ok(settings)
 }
 
 impl Target for MySql {
@@ -173,9 +173,9 @@ impl Target for MySql {
 }
 
 fn failure(error: Error) -> Failure {
-    if let Error::MySqlError(told) = &error {
-        let message = told.message.to_lowercase();
-        let is_conflict = CONFLICTS.contains(&told.code)
+    if let Error::MySqlError(cause) = &error {
+        let message = cause.message.to_lowercase();
+        let is_conflict = CONFLICTS.contains(&cause.code)
             || CONFLICT_WORDS.iter().any(|word| message.contains(word));
         if is_conflict {
             return Failure::Conflict(error.to_string());

@@ -21,7 +21,7 @@ use crate::targets::managed::Server;
 use crate::targets::{Settings, from_json, to_json};
 
 /// Settings that the results show as the server reports them.
-const SETTINGS_TOLD: [&str; 8] = [
+const SETTINGS_SHOWN: [&str; 8] = [
     "fsync",
     "synchronous_commit",
     "full_page_writes",
@@ -54,12 +54,12 @@ impl Postgres {
             Some(server) => server.ready(connect)?,
             None => connect()?,
         };
-        let mut told = Vec::new();
-        for setting in SETTINGS_TOLD {
+        let mut settings = Vec::new();
+        for setting in SETTINGS_SHOWN {
             let row = client.query_one(&format!("show {setting}"), &[]).map_err(failure)?;
-            told.push((setting.to_owned(), row.get::<_, String>(0)));
+            settings.push((setting.to_owned(), row.get::<_, String>(0)));
         }
-        let synced = told.iter().take(2).all(|(_, value)| value == "on");
+        let synced = settings.iter().take(2).all(|(_, value)| value == "on");
         let row = client.query_one("show server_version", &[]).map_err(failure)?;
         let about = About {
             name: name.into(),
@@ -75,7 +75,7 @@ impl Postgres {
                 array_positions: true,
                 concurrent_writers: true,
             },
-            settings: told,
+            settings,
         };
         let directory = server.is_some().then(|| settings.directory.into());
         Ok(Postgres {
@@ -130,7 +130,7 @@ fn failure(error: postgres::Error) -> Failure {
         return Failure::Conflict(error.to_string());
     }
     match error.as_db_error() {
-        Some(told) => Failure::Other(format!("{error}: {told}")),
+        Some(cause) => Failure::Other(format!("{error}: {cause}")),
         None => Failure::other(error),
     }
 }

@@ -67,10 +67,10 @@ impl Sqlite {
         };
         let connection = sqlite.connect()?;
         for name in ["journal_mode", "synchronous", "cache_size", "page_size"] {
-            let told: Value = connection
+            let setting: Value = connection
                 .query_row(&format!("pragma {name}"), [], |row| row.get(0))
                 .map_err(failure)?;
-            sqlite.about.settings.push((name.into(), plain(&told)));
+            sqlite.about.settings.push((name.into(), plain(&setting)));
         }
         Ok(sqlite)
     }

@@ -194,7 +194,7 @@ impl<'a> Inserting<'a> {
                 .map(|number| encoded(self.target, self.seed, number))
                 .collect();
             let batch = batch?;
-            let asked = Instant::now();
+            let begun = Instant::now();
             // A writer that lost to another tries again; that takes its time.
             while let Err(error) = session.insert(DOCUMENTS, &batch) {
                 if !matches!(error, Failure::Conflict(_)) {
@@ -202,7 +202,7 @@ impl<'a> Inserting<'a> {
                     return Err(error);
                 }
             }
-            latencies.saturating_record(asked.elapsed().as_micros() as u64);
+            latencies.saturating_record(begun.elapsed().as_micros() as u64);
             ends.push(begin.elapsed());
         }
         Ok((ends, latencies))
@@ -234,12 +234,12 @@ fn read_range(
         .sort("uri", Kind::Text, Direction::Ascending)
         .limit(RANGE);
     let mut found = Vec::with_capacity(RANGE as usize);
-    let asked = Instant::now();
+    let begun = Instant::now();
     session.find(&query, &mut |bytes| {
         found.push(bytes.to_vec());
         Ok(())
     })?;
-    let taken = asked.elapsed();
+    let taken = begun.elapsed();
     let mut before = least;
     for bytes in &found {
         let document = target.decode(bytes)?;

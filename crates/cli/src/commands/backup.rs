@@ -374,7 +374,7 @@ fn list(
     Ok(())
 }
 
-/// Tells what a damaged backup lacks, by database and collection.
+/// Prints what a damaged backup lacks, by database and collection.
 fn print_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("frond-verify-{}", std::process::id()));
     let remote = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;

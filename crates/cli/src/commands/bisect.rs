@@ -40,7 +40,7 @@ const SHORT_ID_LETTERS: usize = 10;
 /// Commits that are listed at once.
 const PAGE_COMMITS: i64 = 1_000;
 /// The exit code of a command that can't tell, as for `git bisect run`.
-const CAN_NOT_TELL: i32 = 125;
+const EXIT_SKIP: i32 = 125;
 /// The largest exit code that says bad.
 const BAD_MAX: i32 = 127;
 
@@ -271,7 +271,7 @@ impl Test for ByCommand<'_> {
             status.map_err(|error| Failure::failed(format!("{program}: {}", describe(&error))))?;
         match status.code() {
             Some(0) => Ok(Verdict::Good),
-            Some(CAN_NOT_TELL) => Ok(Verdict::Unknown),
+            Some(EXIT_SKIP) => Ok(Verdict::Unknown),
             Some(code) if (1..=BAD_MAX).contains(&code) => Ok(Verdict::Bad),
             _ => Err(Failure::failed(format!("{program} at {commit}: {status}"))),
         }

@@ -98,7 +98,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Does one of the four.
+    /// Lists, makes, renames or deletes branches.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if the branch is missing, taken, protected or not

@@ -95,8 +95,8 @@ impl Question {
                 position += 1;
             }
         }
-        let asked = awaiting.or_else(|| positionals.get(position).copied());
-        let names = names_of(asked.filter(|_| !typed.starts_with('-'))?)?;
+        let expected = awaiting.or_else(|| positionals.get(position).copied());
+        let names = names_of(expected.filter(|_| !typed.starts_with('-'))?)?;
         let value = |name: &str| {
             let of_name = |(argument, _): &&(&Arg, &str)| value_name(argument) == name;
             given.iter().find(of_name).map(|(_, value)| (*value).to_owned())

@@ -92,7 +92,7 @@ impl Gc {
         backend.close()
     }
 
-    /// Tells what was not given back, since it can be undone.
+    /// Prints what was not given back, since it can be undone.
     fn print_kept(&self, terminal: &mut Terminal, kept: Document<'_>) -> Result<(), Failure> {
         if let Some(clock) = kept.get("clock").and_then(|clock| clock.as_str()) {
             writeln!(terminal, "nothing was forgotten: {clock}")?;

@@ -1,4 +1,4 @@
-//! `frond import`: files to documents to a collection.
+//! `frond import`: reads documents from files, or dumps, into collections.
 //!
 //! 1. One thread reads and parses, and hands over batches; this one writes them: both cores work.
 //! 2. A wrong document is reported with its line, and the import goes on, or stops.
@@ -32,6 +32,11 @@ use crate::input::parquet::ParquetSource;
 use crate::input::{self, Format, Source};
 use crate::output::{counted, grouped};
 use crate::terminal::{Style, Terminal};
+
+/// The code of a commit of what the last version has already.
+const NOTHING_CHANGED: i64 = 2;
+/// The code of a collection or database that isn't there.
+const NAMESPACE_NOT_FOUND: i64 = 26;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -291,12 +296,6 @@ impl Import {
     }
 }
 
-/// The code of a commit of what the last version has already.
-const NOTHING_CHANGED: i64 = 2;
-
-/// The code of a collection or database that isn't there.
-const NAMESPACE_NOT_FOUND: i64 = 26;
-
 /// The collection to fill.
 #[derive(Clone, Copy)]
 struct Goal<'a> {
@@ -311,7 +310,7 @@ fn open_file(path: &Path) -> Result<(Box<dyn Read + Send>, Progress), Failure> {
     Ok((Box::new(progress.counting(file)), progress))
 }
 
-/// Opens what is no directory, and returns its size where it has one.
+/// Whether a file begins with Parquet's magic bytes.
 fn begins_as_parquet(path: &Path) -> bool {
     const MAGIC: [u8; 4] = *b"PAR1";
     let mut first = [0; MAGIC.len()];
@@ -321,6 +320,7 @@ fn begins_as_parquet(path: &Path) -> bool {
         && first == MAGIC
 }
 
+/// Opens what is no directory, and returns its size where it has one.
 fn open_plain(path: &Path) -> Result<(File, Option<u64>), Failure> {
     let in_file = |error| Failure::file(&path.display().to_string(), &error);
     let file = File::open(path).map_err(in_file)?;

@@ -58,7 +58,7 @@ pub struct Merge {
     #[arg(long, requires = "merge_in", conflicts_with_all = ["no_ff", "ff_only"])]
     squash: bool,
 
-    /// Only tell what the merge would do, and its conflicts: nothing changes
+    /// Only show what the merge would do, and its conflicts: nothing changes
     #[arg(short = 'n', long, requires = "merge_in")]
     dry_run: bool,
 
@@ -224,7 +224,7 @@ impl Rules {
 pub struct OutcomeDisplay {
     /// Whether it is shown as JSON.
     pub as_json: Answer,
-    /// Tells its success otherwise.
+    /// Prints its success otherwise.
     pub print: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
 }
 
@@ -322,7 +322,7 @@ pub fn print_set_aside(
     Ok(())
 }
 
-/// Tells what a merge would do.
+/// Prints what a merge would do.
 fn print_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Result<(), Failure> {
     let branch = plain(text_of(answer, "branch"));
     match text_of(answer, "result") {
@@ -339,7 +339,7 @@ fn print_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Res
     Ok(())
 }
 
-/// Tells how many conflicts each collection has.
+/// Prints how many conflicts each collection has.
 fn print_counts(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
     for conflict in documents_of(answer, "conflicts") {
         let collection = plain(text_of(conflict, "collection"));
@@ -349,7 +349,7 @@ fn print_counts(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Fai
     Ok(())
 }
 
-/// Tells what a merge did.
+/// Prints what a merge did.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.

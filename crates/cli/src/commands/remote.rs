@@ -293,7 +293,7 @@ pub(super) fn run_post_hook(opened: &Embedded, occasion: &HookEvent<'_>) {
     print_hook_message(&answer.build());
 }
 
-/// Tells what a fetch brought.
+/// Prints what a fetch brought.
 pub(super) fn print_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
     for branch in &report.branches {
         let name = terminal.paint(Style::Strong, plain(&branch.name));

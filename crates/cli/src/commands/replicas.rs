@@ -29,7 +29,7 @@ const NAMESPACE_NOT_FOUND: i64 = 26;
 /// A member that doesn't answer is given up after so long.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// A member that shows another state is asked again so often, so long after.
-const ASKED_MAX: u32 = 20;
+const ATTEMPTS_MAX: u32 = 20;
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// List the members of a replica set, and compare what they hold
@@ -51,7 +51,7 @@ pub struct Replicas {
     json: bool,
 }
 
-/// A member, as the set tells of it.
+/// A member, as the set reports it.
 struct Row {
     host: String,
     state: String,
@@ -89,8 +89,8 @@ impl Replicas {
     /// [`Failure::Warned`] if one is away or none leads; [`Failure::Failed`] if members differ.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let server = server_of(&self.uri)?;
-        let mut asked = Remote::connect(&server)?;
-        let backend: &mut dyn Backend = &mut asked;
+        let mut member = Remote::connect(&server)?;
+        let backend: &mut dyn Backend = &mut member;
         let status = backend.execute("admin", &document! { "replSetGetStatus": 1_i32 })?;
         let rows = rows_of(status.view());
         self.print(terminal, text_of(status.view(), "set"), &rows)?;
@@ -262,7 +262,7 @@ fn compare_states<S: PartialEq, E>(
     state_of: &mut dyn FnMut(usize) -> Result<S, E>,
     pause: &mut dyn FnMut(),
 ) -> Result<Outcome, E> {
-    let mut asked = 0;
+    let mut attempts = 0;
     loop {
         let before = state_of(0)?;
         let mut differing = Vec::new();
@@ -272,17 +272,17 @@ fn compare_states<S: PartialEq, E>(
             }
         }
         let is_still = state_of(0)? == before;
-        asked += 1;
+        attempts += 1;
         match (is_still, differing.is_empty()) {
             (true, true) => return Ok(Outcome::Same),
-            _ if asked < ASKED_MAX => pause(),
+            _ if attempts < ATTEMPTS_MAX => pause(),
             (true, false) => return Ok(Outcome::Differ(differing)),
             (false, _) => return Ok(Outcome::Busy),
         }
     }
 }
 
-/// What `replSetGetStatus` tells of the members.
+/// The members that `replSetGetStatus` reports.
 fn rows_of(status: Document<'_>) -> Vec<Row> {
     let moment = |member: Document<'_>| {
         let optime = member.get("optime").and_then(|it| it.as_document())?;
@@ -317,11 +317,11 @@ mod tests {
     /// What is found where each member shows this when it is asked for the nth time; the last for
     /// ever.
     fn compared(shown: &[&[u8]]) -> Outcome {
-        let mut asked = vec![0; shown.len()];
+        let mut attempts = vec![0; shown.len()];
         let mut state_of = |position: usize| {
             let states = shown[position];
-            let state = states[asked[position].min(states.len() - 1)];
-            asked[position] += 1;
+            let state = states[attempts[position].min(states.len() - 1)];
+            attempts[position] += 1;
             Ok::<u8, ()>(state)
         };
         compare_states(shown.len(), &mut state_of, &mut || ()).expect("all answer")

@@ -129,7 +129,7 @@ pub fn described(report: &SalvageReport) -> DocumentBuilder {
     answer
 }
 
-/// Appends a part that is lost; an `_id` is told as JSON, a bound that is missing by no field.
+/// Appends a part that is lost; an `_id` is shown as JSON, a bound that is missing by no field.
 fn append_lost(answer: &mut DocumentBuilder, part: &LostPart) {
     match part {
         LostPart::Document(id) => {
@@ -165,7 +165,7 @@ pub fn print_lost(terminal: &mut Terminal, report: &SalvageReport) -> Result<(),
     print_rest(terminal, report)
 }
 
-/// Tells which commits are lost, and what else.
+/// Prints which commits are lost, and what else.
 fn print_rest(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
     let lost: Vec<String> = report
         .commits_lost

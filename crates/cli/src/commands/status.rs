@@ -86,7 +86,7 @@ impl Status {
         Ok(())
     }
 
-    /// What waits: a commit isn't possible then, so its end is told instead.
+    /// What waits: a commit isn't possible then, so its end is shown instead.
     fn print_merge(
         &self,
         terminal: &mut Terminal,

@@ -32,7 +32,7 @@ fn shop() -> Directory {
 }
 
 #[test]
-fn a_commit_is_refused_and_told() {
+fn a_commit_is_refused_and_reported() {
     let directory = shop();
     let refusal = "if [ $FROND_BRANCH = main ]; then echo by review only >&2; exit 1; fi";
     hook(&directory, "pre-commit", refusal, 0o700);

@@ -286,7 +286,7 @@ fn version_and_help() {
 }
 
 #[test]
-fn a_missing_directory_is_told_and_not_made() {
+fn a_missing_directory_is_reported_and_not_made() {
     let directory = Directory::new();
     let error = frond(&directory, "log shop").fails(1);
     assert!(error.contains("there is no data directory ./frond-data"), "{error}");
@@ -329,7 +329,7 @@ fn a_database_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_place_that_is_missing_is_told_and_not_made() {
+fn a_place_that_is_missing_is_reported_and_not_made() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
     frond(&directory, "remote shop add origin gone --data frond-data").ok();

@@ -79,7 +79,7 @@ fn dropping_gives_space_back() {
 }
 
 #[test]
-fn the_doctor_tells_how_a_directory_is() {
+fn the_doctor_reports_how_a_directory_is() {
     let directory = Directory::new();
     frond(&directory, "tour --keep world").ok();
     let out = frond(&directory, "doctor --data world").ok();
@@ -133,7 +133,7 @@ fn largest_pack(data: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_doctor_tells_of_a_servers_damage_and_full_disk() {
+fn the_doctor_reports_a_servers_damage_and_full_disk() {
     let directory = Directory::new();
     store_noise(&directory, "frond-data");
     let server = Server::start(&directory);
@@ -244,9 +244,9 @@ fn damage_is_repaired_from_the_log() {
         let middle = bytes.len() / part;
         bytes[middle] ^= 0x10;
         std::fs::write(&pack, bytes).unwrap();
-        let told = frond(&directory, "fsck --data damaged --json").fails(1);
+        let report = frond(&directory, "fsck --data damaged --json").fails(1);
         let ran = frond(&directory, "repair damaged");
-        assert_eq!(ran.code, 3, "{told} {ran:?}");
+        assert_eq!(ran.code, 3, "{report} {ran:?}");
         assert!(ran.out.contains(" from the log") && ran.out.contains(" is whole"), "{ran:?}");
         assert!(!ran.out.contains("\n0 chunks from the log"), "{ran:?}");
         let out = frond(&directory, "fsck --data damaged").ok();

@@ -4,7 +4,7 @@
 use crate::{Directory, command, frond, frond_with, run_words};
 
 #[test]
-fn answers_are_told_as_json() {
+fn answers_are_printed_as_json() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1,\"price\":30}")
         .ok();
@@ -59,7 +59,7 @@ fn answers_are_told_as_json() {
 }
 
 #[test]
-fn conflicts_are_told_as_json_too() {
+fn conflicts_are_printed_as_json_too() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1,\"price\":30}")
         .ok();
@@ -84,7 +84,7 @@ fn conflicts_are_told_as_json_too() {
 
 /// More than one answer may hold: 54 MB of sides.
 #[test]
-fn conflicts_of_any_size_are_told() {
+fn conflicts_of_any_size_are_printed() {
     let directory = Directory::new();
     let documents = |side: char| {
         let text = side.to_string().repeat(4_500_000);
@@ -168,7 +168,7 @@ fn names_are_completed() {
         ("frond log shop --data gone ", ""),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        let asked = format!(
+        let script = format!(
             "source {script}; COMP_LINE='{line}'; COMP_POINT={}; COMP_WORDS=({}); COMP_CWORD={}; \
              COMPREPLY=(); _frond_names; echo \"${{COMPREPLY[*]}}\"",
             line.len(),
@@ -176,13 +176,18 @@ fn names_are_completed() {
             words.len() - 1,
         );
         let ran = std::process::Command::new("bash")
-            .args(["-c", &asked])
+            .args(["-c", &script])
             .env("PATH", &path)
             .current_dir(directory.path())
             .output()
             .unwrap();
-        let told = String::from_utf8(ran.stdout).unwrap();
-        assert_eq!(told.trim_end(), expected, "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+        let printed = String::from_utf8(ran.stdout).unwrap();
+        assert_eq!(
+            printed.trim_end(),
+            expected,
+            "{line}: {}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
     }
     assert!(!directory.path().join("gone").exists());
 }
@@ -198,7 +203,7 @@ fn usage_names_the_database_first() {
 }
 
 #[test]
-fn a_port_of_http_is_told_from_that_of_drivers() {
+fn a_port_of_http_is_distinguished_from_that_of_drivers() {
     let directory = Directory::new();
     let server = crate::remotes::Server::start(
         &directory,

@@ -108,7 +108,7 @@ fn a_mongod_goes_on_in_the_background_until_it_is_shut_down() {
 
 /// `frond mongod` has its log on standard output, which threads of clients write to.
 #[test]
-fn a_mongod_answers_what_it_tells_as_slow() {
+fn a_mongod_answers_what_it_logs_as_slow() {
     let directory = Directory::new();
     let mut serve = command(&directory, "mongod --port 0 --dbpath .");
     let mut child = serve.stdout(Stdio::piped()).spawn().unwrap();
@@ -156,7 +156,7 @@ impl Clock for Ahead {
 }
 
 #[test]
-fn the_doctor_tells_of_a_clock_that_is_doubted() {
+fn the_doctor_reports_a_clock_that_is_doubted() {
     let directory = Directory::new();
     let machine = Machine::system(&directory.path().join("frond-data")).unwrap();
     let ahead = Machine { clock: Arc::new(Ahead(machine.clone())), ..machine };

@@ -79,7 +79,7 @@ fn a_password_is_on_no_command_line() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn a_server_that_is_not_there_is_reported() {
     let directory = with_mongosh();
     // Port 1 is no user's.
     let (code, output, error) = shell(&directory, "--uri 127.0.0.1:1");

@@ -138,11 +138,11 @@ pub fn adopt(
     Ok(live)
 }
 
-/// Makes the repository if it isn't there, so that its trees' format is known.
+/// Returns the format of the repository's trees; makes the repository if it isn't there.
 ///
 /// # Errors
 /// As a commit.
-pub(crate) fn begin_to_exist(
+pub(crate) fn ensure_format(
     database: &Database,
     branch: &str,
     durability: Durability,

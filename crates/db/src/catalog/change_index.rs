@@ -95,12 +95,8 @@ fn change_index_unless(
         }
         let mut live = adopt::adopt(transaction, database, branch, collection, &found)?;
         let specs = live.indexes.iter().map(|index| &index.spec);
-        let position = only_one(specs, is_wanted, index.as_value())?.ok_or_else(|| {
-            let namespace = database.namespace(collection);
-            let index = text::value(index.as_value());
-            let message = format!("cannot find index {index} for ns {namespace}");
-            Error::invalid(Code::IndexNotFound, message)
-        })?;
+        let position = only_one(specs, is_wanted, index.as_value())?
+            .ok_or_else(|| not_found(database, collection, index.as_value()))?;
         let before = live.indexes[position].spec.clone();
         let after = changed(&before, change)?;
         if let Some(series) = &found.series {
@@ -128,6 +124,12 @@ fn change_index_unless(
         adopt::put_entry(transaction, database, branch, collection, &WorkingEntry::Live(live))?;
         Ok(Outcome::Commit((before, after)))
     })
+}
+
+fn not_found(database: &Database, collection: &str, index: Value<'_>) -> Error {
+    let namespace = database.namespace(collection);
+    let message = format!("cannot find index {} for ns {namespace}", text::value(index));
+    Error::invalid(Code::IndexNotFound, message)
 }
 
 /// Refuses a name that another of a collection's indexes has.

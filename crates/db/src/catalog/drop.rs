@@ -30,7 +30,7 @@ pub(crate) fn drop_collection(database: &Database, name: &str) -> Result<bool, E
             return Ok(Outcome::Discard(false));
         };
         transaction.give_back();
-        database.ask_while_folding(transaction);
+        database.pass_interrupt_to(transaction);
         let remembered =
             database.versions()?.remember_collection(database, transaction, branch, name);
         unless_full(database, name, remembered)?;
@@ -106,7 +106,7 @@ pub(crate) fn drop_database(database: &Database) -> Result<(), Error> {
             transaction.validate(TreeId::SYSTEM, key);
         }
         transaction.give_back();
-        database.ask_while_folding(transaction);
+        database.pass_interrupt_to(transaction);
         let remembered = database.versions()?.remember_database(database, transaction, &repository);
         unless_full(database, name, remembered)?;
         for tree in trees {
@@ -117,23 +117,9 @@ pub(crate) fn drop_database(database: &Database) -> Result<(), Error> {
         }
         transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
         for collection in names {
-            record_branch_event(
-                database,
-                transaction,
-                branch,
-                &collection,
-                EventKind::Drop,
-                Document::empty(),
-            );
+            record_branch_event(database, transaction, branch, &collection, EventKind::Drop);
         }
-        record_branch_event(
-            database,
-            transaction,
-            branch,
-            "",
-            EventKind::DropDatabase,
-            Document::empty(),
-        );
+        record_branch_event(database, transaction, branch, "", EventKind::DropDatabase);
         Ok(Outcome::Commit(()))
     });
     database.frond().note_definitions_changed();

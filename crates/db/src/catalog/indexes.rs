@@ -412,7 +412,7 @@ pub(super) fn missing_indexes(
     for spec in specs {
         let known: Vec<&IndexSpec> =
             there.iter().map(|index| &index.spec).chain(wanted.iter()).collect();
-        if !spec.is_id() && !is_there(&known, spec)? {
+        if !spec.is_id() && !is_known(&known, spec)? {
             check_only_text(&known, spec)?;
             wanted.push(spec.clone());
         }
@@ -441,7 +441,7 @@ fn check_only_text(known: &[&IndexSpec], spec: &IndexSpec) -> Result<(), Error> 
 }
 
 /// Whether `spec` is among `known` already.
-pub(super) fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
+pub(super) fn is_known(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
     let matches_other = |other: &IndexSpec| {
         format!(
             "Requested index: {}, existing index: {}",

@@ -34,7 +34,7 @@ use frond_tree::{Change, Tree, Value};
 use crate::catalog::CatalogView;
 use crate::catalog::build::Builder;
 use crate::catalog::changed_entries::{self, Edited, ExistingIndex, Step};
-use crate::catalog::indexes::{is_there, missing_indexes};
+use crate::catalog::indexes::{is_known, missing_indexes};
 use crate::contention::Throttle;
 use crate::database::Database;
 use crate::definition::{IndexSpec, view};
@@ -444,7 +444,7 @@ pub(super) fn in_collection(
     let mut wanted = Vec::with_capacity(specs.len());
     for spec in specs {
         series.check_index(&spec)?;
-        if !is_there(&own, &spec)? {
+        if !is_known(&own, &spec)? {
             wanted.push(spec);
         }
     }

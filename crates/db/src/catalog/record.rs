@@ -6,19 +6,18 @@ use frond_engine::Transaction;
 use crate::database::Database;
 use crate::event::{EventKind, EventRecorder};
 
-/// Records an event of a collection, or with no name of the whole branch.
+/// Records an event without further facts, of a collection or with no name of the whole branch.
 pub(crate) fn record_branch_event(
     database: &Database,
     transaction: &mut Transaction,
     branch: &str,
     collection: &str,
     kind: EventKind,
-    facts: Document<'_>,
 ) {
-    record_event(database, transaction, (branch, collection, None), kind, facts);
+    record_event(database, transaction, (branch, collection, None), kind, Document::empty());
 }
 
-/// The same, of a collection that a UUID names.
+/// Records an event of a collection that a UUID names.
 pub(crate) fn record_event(
     database: &Database,
     transaction: &mut Transaction,

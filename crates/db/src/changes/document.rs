@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::tail::record::key;
 
-/// An event may be this much larger than a stored document.
+/// The most bytes of an event: a little more than a stored document may have.
 pub const EVENT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// The parts that the document of one event is made of.
@@ -163,6 +163,7 @@ pub fn name(kind: EventKind) -> &'static str {
     }
 }
 
+/// The error of an event that no reply has room for.
 pub fn too_large() -> Error {
     let message = "the change event is larger than a document can be (16 MB): the stream can't \
                    report it; begin another one after it";

@@ -1,13 +1,23 @@
 //! Resume tokens: where a stream goes on.
 //!
-//! `_data` is upper-case hex, whose text sorts as the places do: 82, the Sequence (8 bytes, which
-//! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and
-//! the era (4), which distinguishes data directories and sets. Of a fragment of an event follows
-//! its number (4); of an event that is one of many which a change of versions made, its number
-//! among them (4), and that of its fragment, counted from 1, or 0 (4). Of what lies between a
-//! commit and a moment follow the number of the last event, counted from 1, or 0 (4), and of its
-//! fragment, as above (4), the commit (20), and the branch's last one if nothing was changed since,
-//! or zeros (20).
+//! `_data` is upper-case hex, whose text sorts as the places do:
+//!
+//! ```text
+//! BYTES  MEANING
+//! 1      82, as MongoDB's tokens begin
+//! 8      the Sequence, which is the event's `clusterTime`
+//! 4      the event's position in its transaction
+//! 1      the step
+//! 4      the era, which distinguishes data directories and sets
+//! ```
+//!
+//! What follows depends on what the token stands for:
+//! - *a fragment of an event*: its number (4);
+//! - *one of many events that a change of versions made*: its number among them (4), and its
+//!   fragment's, counted from 1, or 0 (4);
+//! - *a difference between a commit and a moment*: the numbers of the last event and of its
+//!   fragment, both counted from 1, or 0 (4 + 4), the commit (20), and the branch's last one if
+//!   nothing was changed since, or zeros (20).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;

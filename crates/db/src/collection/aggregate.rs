@@ -117,24 +117,11 @@ fn run_pipeline(
         check_output(database, output.as_deref(), stages)?;
     }
     let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
+    if pipeline.is_source() {
+        check_documents_stage(first.is_some(), collection)?;
+    }
     let input: Input<'static> = match collection {
-        _ if first.is_some() && pipeline.is_source() => {
-            let message = "$documents is only valid as the first stage in a pipeline";
-            return Err(Error::invalid(Code::Location(40602), message));
-        }
-        Some(_) if pipeline.is_source() => {
-            let message = "'$documents' can only be run with {aggregate: 1}";
-            return Err(Error::invalid(Code::InvalidNamespace, message));
-        }
-        _ if let Some(first) = first => {
-            if database.is_past() {
-                return Err(not_at_moment("a stage that tells of history"));
-            }
-            let deferred = context.deferred.clone();
-            let rows = database.versions()?.source(database, collection, first)?;
-            let rows = rows.map(move |row| row.map_err(|error| deferred.keep(error)));
-            Input::Documents(Box::new(rows))
-        }
+        _ if let Some(first) = first => history_input(database, collection, first, &context)?,
         _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
         Some(collection) if let Some(near) = pipeline.take_geo_near(&variables)? => {
             let wanted = match pipeline.leading_order() {
@@ -155,6 +142,35 @@ fn run_pipeline(
         }
     };
     Ok(pipeline.run_over(input, variables, context)?)
+}
+
+/// Refuses a `$documents` that doesn't begin a pipeline of no collection.
+fn check_documents_stage(is_behind_history: bool, collection: Option<&str>) -> Result<(), Error> {
+    if is_behind_history {
+        let message = "$documents is only valid as the first stage in a pipeline";
+        return Err(Error::invalid(Code::Location(40602), message));
+    }
+    if collection.is_some() {
+        let message = "'$documents' can only be run with {aggregate: 1}";
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    }
+    Ok(())
+}
+
+/// The rows of a stage that reads history: `$diff`, `$log` and the like.
+fn history_input(
+    database: &Database,
+    collection: Option<&str>,
+    stage: Document<'_>,
+    context: &Stages,
+) -> Result<Input<'static>, Error> {
+    if database.is_past() {
+        return Err(not_at_moment("a stage that reads history"));
+    }
+    let deferred = context.deferred.clone();
+    let rows = database.versions()?.source(database, collection, stage)?;
+    let rows = rows.map(move |row| row.map_err(|error| deferred.keep(error)));
+    Ok(Input::Documents(Box::new(rows)))
 }
 
 /// Documents for stages.
@@ -434,7 +450,7 @@ impl Collections for Stages {
                 let search = Search::of(filter, None);
                 // A caller that looks for documents by a value reads it in those that are found.
                 let lazily = LazyLargeDocuments::new(&self.large, !self.stores);
-                let lazily = Some(lazily.asking(&filter.needed_paths_by_element()));
+                let lazily = Some(lazily.with_needed(&filter.needed_paths_by_element()));
                 let reader = self.reader_of(&database);
                 let found = stream(&database, &reader, collection, search, lazily, self)?;
                 Ok(found.input.into_documents())

@@ -64,14 +64,7 @@ pub(crate) fn copy_capped(
         if from == to {
             database.versions()?.remember_collection(database, transaction, branch, from)?;
             drop::drop_trees(transaction, &found)?;
-            record_branch_event(
-                database,
-                transaction,
-                branch,
-                from,
-                EventKind::Drop,
-                Document::empty(),
-            );
+            record_branch_event(database, transaction, branch, from, EventKind::Drop);
         } else if adopt::find(transaction, database, branch, to)?.is_some() {
             let message = format!("target collection {} already exists", database.namespace(to));
             return Err(Error::invalid(Code::NamespaceExists, message));

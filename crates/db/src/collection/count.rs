@@ -16,7 +16,7 @@ use crate::collection::view::count_view;
 use crate::database::Database;
 use crate::error::Error;
 
-/// Counts what a `find` would give. Of all documents, without a hint, the tree knows.
+/// Counts what a `find` would give. The count of a whole collection is read off its tree.
 pub(crate) fn count(
     database: &Database,
     collection: &str,

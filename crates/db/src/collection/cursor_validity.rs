@@ -6,9 +6,10 @@
 //!
 //! 1. A directory counts such changes, of all its collections ([`Frond::definitions_changed`]).
 //! 2. Before each document a cursor compares the count with the one when it began: an atomic load.
-//! 3. Where it is another, the collection is looked up as it is now. Mostly another one was meant.
+//! 3. Where it is another, the collection is looked up as it is now. Mostly another collection was
+//!    changed.
 //!
-//! Cursors of commits, past moments and transactions have nothing to fear.
+//! Cursors of commits, past moments and transactions are never ended.
 //!
 //! [`Frond::definitions_changed`]: crate::frond::Frond::definitions_changed
 
@@ -33,8 +34,8 @@ pub(crate) struct CursorValidity {
 }
 
 impl CursorValidity {
-    /// Returns the needs of a cursor that reads `collection`, called `name`, by `access`; `None` if
-    /// no event ends it.
+    /// Returns what a cursor depends on that reads `collection`, called `name`, by `access`; `None`
+    /// if no event ends it.
     pub(crate) fn of(
         database: &Database,
         name: &str,

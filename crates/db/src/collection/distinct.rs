@@ -89,7 +89,7 @@ pub(crate) fn distinct(
     if large.may_have_references() {
         let mut needed = NeededPaths::default();
         needed.add(path, Depth::Whole);
-        scan = scan.lazily(LazyLargeDocuments::new(&large, true).asking(&needed).only(&[]));
+        scan = scan.lazily(LazyLargeDocuments::new(&large, true).with_needed(&needed).only(&[]));
     }
     let path = Path::new(path);
     let values_of = |scan: &mut Scan<'_>| {

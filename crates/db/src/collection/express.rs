@@ -23,7 +23,7 @@ pub(crate) enum Express<'a> {
     Index(&'a Index),
 }
 
-/// Returns the way in which a search finds its documents, if it is such a one.
+/// Returns how a search finds its documents, if MongoDB answers it beside its planner.
 pub(crate) fn of<'a>(
     collection: &'a Collection,
     access: &Access,
@@ -66,7 +66,7 @@ pub(crate) fn is_of_id(collection: &Collection, source: Source) -> bool {
     }
 }
 
-/// Whether the index has at most one document of what is asked for.
+/// Whether at most one of the index's documents passes.
 fn is_of_one(index: &Index, path: &AccessPath, request: &FindRequest) -> bool {
     let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
     let mut conditions = filter.iter();

@@ -199,9 +199,9 @@ fn needed_pieces(
     if shows_all || !large.may_have_references() || matches!(order, Order::Near(_)) {
         return None;
     }
-    let mut lazily = LazyLargeDocuments::new(large, true).asking(&projection.needed_paths());
+    let mut lazily = LazyLargeDocuments::new(large, true).with_needed(&projection.needed_paths());
     if let Order::By(pattern) = order {
-        lazily = lazily.asking(&pattern.needed_paths());
+        lazily = lazily.with_needed(&pattern.needed_paths());
     }
     Some(match projection.paths() {
         Some(paths) => lazily.only(&paths),

@@ -37,7 +37,7 @@ impl Pieces for Handles {
         self.has_references.load(Ordering::Relaxed)
     }
 
-    fn meet(&self) {
+    fn note_references(&self) {
         self.has_references.store(true, Ordering::Relaxed);
     }
 
@@ -98,7 +98,7 @@ impl Pieces for Stored {
         true
     }
 
-    fn meet(&self) {}
+    fn note_references(&self) {}
 
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
         pieces::open(&*self.0, reference).map_err(|error| unreadable(error).as_query())
@@ -171,8 +171,8 @@ impl LazyLargeDocuments {
         &self.large
     }
 
-    /// Asks for more.
-    pub fn asking(mut self, more: &NeededPaths) -> LazyLargeDocuments {
+    /// Adds parts that are needed.
+    pub fn with_needed(mut self, more: &NeededPaths) -> LazyLargeDocuments {
         self.needed_fields.add_all(more);
         self
     }
@@ -212,7 +212,7 @@ impl LazyLargeDocuments {
         let names = self.names(filter);
         let names: Option<Vec<&[u8]>> =
             names.as_ref().map(|names| names.iter().map(|name| &**name).collect());
-        self.large.meet();
+        self.large.note_references();
         let shallow = reader.read_pieces(|store| document.shallow(store, names.as_deref()))?;
         Ok(self.large.open_document(filter, shallow)?)
     }

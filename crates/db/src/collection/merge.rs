@@ -54,7 +54,7 @@ impl Merged {
         };
         let existing = writer.referring(&row)?;
         if has_references(existing.view()) {
-            merge.large().meet();
+            merge.large().note_references();
         }
         match merge.apply(Some(existing.view()), self.given.view())? {
             MergeAction::Nothing => Ok(()),

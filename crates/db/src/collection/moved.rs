@@ -9,7 +9,7 @@
 //!
 //! Collections that were dropped, here or there, can be brought back, as after any drop.
 
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::DocumentBuf;
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
@@ -62,8 +62,7 @@ pub(crate) fn move_collection(
             check_target(target, &there, to, drop_target)?;
             target.versions()?.remember_collection(target, transaction, target_branch, to)?;
             drop::drop_trees(transaction, &there)?;
-            let nothing = Document::empty();
-            record_branch_event(target, transaction, target_branch, to, EventKind::Drop, nothing);
+            record_branch_event(target, transaction, target_branch, to, EventKind::Drop);
         }
         if capped::is_capped(found.options.view()) {
             copy_in_order(database, transaction, &found, (target, target_branch, to))?;
@@ -73,14 +72,7 @@ pub(crate) fn move_collection(
         database.versions()?.remember_collection(database, transaction, branch, from)?;
         drop::drop_trees(transaction, &found)?;
         remove_entry(database, transaction, branch, from)?;
-        record_branch_event(
-            database,
-            transaction,
-            branch,
-            from,
-            EventKind::Drop,
-            Document::empty(),
-        );
+        record_branch_event(database, transaction, branch, from, EventKind::Drop);
         Ok(Outcome::Commit(()))
     });
     database.frond().note_definitions_changed();

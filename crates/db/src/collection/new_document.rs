@@ -62,7 +62,7 @@ pub fn check_size(database: &Database, bytes: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a document of a collection that its validator doesn't let through, or tells of it.
+/// Refuses a document of a collection that its validator doesn't let through, or warns of it.
 ///
 /// # Errors
 /// As [`Validator::check`].

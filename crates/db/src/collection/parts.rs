@@ -89,7 +89,7 @@ fn change_part(
         for row in rows {
             database.interrupt().check()?;
             part.taken += 1;
-            let Some(row) = writer.as_it_is_now(row, filter)? else { continue };
+            let Some(row) = writer.current(row, filter)? else { continue };
             match change(writer, row) {
                 Ok(modified) => {
                     part.done.count += 1;

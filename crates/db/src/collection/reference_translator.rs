@@ -57,7 +57,7 @@ impl<'a> ReferenceTranslator<'a> {
             Some(recut) => recut,
             None => {
                 let branch = self.target.writable_branch()?;
-                let format = adopt::begin_to_exist(self.target, branch, self.durability)?;
+                let format = adopt::ensure_format(self.target, branch, self.durability)?;
                 self.recut.insert(Recut::new(format))
             }
         };

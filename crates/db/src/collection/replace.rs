@@ -124,7 +124,7 @@ fn replace_content(
 ) -> Result<(), Error> {
     let series = content.series().cloned();
     let branch = database.writable_branch()?;
-    let format = adopt::begin_to_exist(database, branch, durability)?;
+    let format = adopt::ensure_format(database, branch, durability)?;
     let store = &**database.frond().engine().store();
     let collation = collation_of_collection(database, collection)?;
     let namespace = database.namespace(collection);
@@ -297,15 +297,7 @@ impl<'a> StagedDocuments<'a> {
             None => None,
             Some(TreeRef::Committed(tree)) => Some(*tree),
             Some(TreeRef::Live(_)) => {
-                let nothing = Document::empty();
-                record_branch_event(
-                    database,
-                    transaction,
-                    branch,
-                    name,
-                    EventKind::Rewritten,
-                    nothing,
-                );
+                record_branch_event(database, transaction, branch, name, EventKind::Rewritten);
                 return Ok(());
             }
         };

@@ -6,8 +6,8 @@
 //! 2. A document with an array on an indexed path has several entries, and several scans may find
 //!    one document: it comes out at the first, `seen` remembers it.
 //! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that
-//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_fields`]): most of
-//!    a scan's cost would be counting the holders of a leaf.
+//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_fields`]): most
+//!    of a scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
 //! 5. Where scripts run to ask the filter, what passes without them waits for a script with others
@@ -127,7 +127,7 @@ impl<'a> Scan<'a> {
             reader,
             without_scripts: runs_scripts.then(|| filter.without_scripts()),
             documents: collection.documents,
-            cover: walks.iter().map(cover_of).collect(),
+            covers: walks.iter().map(cover_of).collect(),
             metadata: filter.metadata(),
             filter,
             may_fail,
@@ -266,7 +266,7 @@ impl<'a> Scan<'a> {
     /// Gives out large documents with references for what the caller doesn't ask for.
     pub fn lazily(mut self, lazily: LazyLargeDocuments) -> Scan<'a> {
         let lazily = match &self.merge {
-            Some(merge) => lazily.asking(&merge.pattern.needed_paths()),
+            Some(merge) => lazily.with_needed(&merge.pattern.needed_paths()),
             None => lazily,
         };
         let needed = match self.fetch.may_fail {
@@ -331,9 +331,9 @@ impl<'a> Scan<'a> {
                 && let Some(walk) = self.walks.get_mut(self.current)
             {
                 let before = walk.examined();
-                let wants_more = self.fetch.lend(walk, visit);
+                let continues = self.fetch.lend(walk, visit);
                 walk.count_since(before);
-                if !wants_more? {
+                if !continues? {
                     return Ok(());
                 }
             }
@@ -412,7 +412,7 @@ impl<'a> Scan<'a> {
         let Some(waiting) = self.waiting.get_mut(place) else { return self.next_unasked(place) };
         let mut waiting = std::mem::take(waiting);
         let filter = self.fetch.filter.clone();
-        let ask = |(row, _): &(Row, Shared)| filter.try_matches(row.fields());
+        let test = |(row, _): &(Row, Shared)| filter.try_matches(row.fields());
         let next = loop {
             let mut read = || {
                 let next = self.next_unasked(place)?;
@@ -421,7 +421,7 @@ impl<'a> Scan<'a> {
                     (next, bytes)
                 }))
             };
-            match waiting.next(filter.memory(), &mut read, &ask)? {
+            match waiting.next(filter.memory(), &mut read, &test)? {
                 Some((_, false)) => self.walks[place].returned -= 1,
                 next => break next,
             }

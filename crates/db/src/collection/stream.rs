@@ -85,7 +85,7 @@ pub(crate) fn insert_streamed(
 ) -> Result<ValueBuf, Error> {
     let branch = database.writable_branch()?;
     name::check_collection(database.repository_name(), collection)?;
-    let repository = adopt::begin_to_exist(database, branch, durability)?;
+    let repository = adopt::ensure_format(database, branch, durability)?;
     let engine = database.frond().engine();
     let session = engine.store().session();
     let store = &**engine.store();

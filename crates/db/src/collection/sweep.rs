@@ -1,7 +1,7 @@
 //! Finds the documents for a statement that changes many, each document once.
 //!
-//! 1. All is looked for at one snapshot: so no document is found twice, however the statement moves
-//!    it in the index that is walked.
+//! 1. All are looked for at one snapshot: so no document is found twice, however the statement
+//!    moves it in the index that is walked.
 //! 2. The memory that snapshots keep is bounded, so one may expire under a long statement. Then the
 //!    rest is looked for at a snapshot of now: behind the last document where they come in the
 //!    order of `_id`; else without those that were found, as far as there is memory to know them.
@@ -19,7 +19,7 @@ use crate::collection::search::Search;
 use crate::database::Database;
 use crate::error::Error;
 
-/// The memory that the documents that were found take at most to be known.
+/// The most memory in which documents that were found are remembered.
 const VISITED_BYTES_MAX: usize = 64 << 20;
 /// The number of times in a row that a snapshot may expire before anything was found.
 const EXPIRED_MAX: u32 = 8;
@@ -32,12 +32,12 @@ pub(crate) struct Sweep<'a> {
     scan: Option<Scan<'a>>,
     /// Whether documents come in the order of `_id`.
     is_ordered: bool,
-    visited: SweepBounds,
+    visited: Visited,
     expired: u32,
 }
 
-/// The documents that were found.
-struct SweepBounds {
+/// The documents that were found already.
+struct Visited {
     /// All up to this key of `_id`.
     up_to: Option<Bytes>,
     /// These; none if there was no memory for them.
@@ -55,7 +55,7 @@ impl<'a> Sweep<'a> {
         search: (&'a Filter, Option<&'a ValueBuf>),
     ) -> Result<Sweep<'a>, Error> {
         let each = SeenDocuments::new(search.0.memory().another(VISITED_BYTES_MAX));
-        let visited = SweepBounds { up_to: None, each: Some(each) };
+        let visited = Visited { up_to: None, each: Some(each) };
         let mut sweep = Sweep {
             database,
             collection,
@@ -121,7 +121,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-impl SweepBounds {
+impl Visited {
     fn contains(&self, id_key: &Bytes) -> bool {
         self.up_to.as_ref().is_some_and(|key| id_key <= key)
             || self.each.as_ref().is_some_and(|each| each.contains(id_key))

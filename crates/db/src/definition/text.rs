@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn text_indexes_as_they_are_told() {
+    fn text_indexes_as_they_are_listed() {
         let english = r#""default_language": "english", "language_override": "language", "textIndexVersion": 3"#;
         check(
             r#"{"key": {"b": "text", "a": "text"}}"#,

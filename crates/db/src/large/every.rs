@@ -206,7 +206,7 @@ impl<'u> EveryElement<'u> {
             };
             match element {
                 Lying::Here(value) => change(value),
-                Lying::Elsewhere(long) => long.ask(change).unwrap_or(true),
+                Lying::Elsewhere(long) => long.test_value(change).unwrap_or(true),
             }
         })?;
         if is_refused {

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_tells_which_changes_leave_its_entries_as_they_are() {
+    fn an_index_knows_which_changes_leave_its_entries_as_they_are() {
         let index = |spec: IndexSpec| Index::new(spec, TreeRef::Live(frond_engine::TreeId(9)));
         let plain = || IndexSpec::plain("a".to_owned(), document! { "a.b": 1 });
         let more_than_one = document! { "$gt": 1 };

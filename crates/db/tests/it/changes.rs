@@ -71,7 +71,7 @@ fn a_relaxed_write_is_delivered_once_it_is_durable_and_tokens_outlive_the_stream
 }
 
 #[test]
-fn where_nothing_is_kept_streams_are_refused_and_writes_tell_nothing() {
+fn where_nothing_is_kept_streams_are_refused_and_writes_record_nothing() {
     let mut options = FrondOptions::default();
     options.engine.changes = ChangeRetention::default();
     let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
@@ -104,7 +104,7 @@ fn replace(database: &Database, document: &DocumentBuf) {
 }
 
 #[test]
-fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
+fn large_documents_are_delivered_from_the_log_alone_whatever_became_of_them() {
     let frond = open();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let mut stream = watch(&shop, "things");
@@ -148,7 +148,7 @@ fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
 
 /// Documents that `$merge` stores by reference give events of insertions, changes and replacements.
 #[test]
-fn merged_documents_are_told_whole_or_by_what_changed() {
+fn merged_documents_are_delivered_whole_or_by_what_changed() {
     let frond = open();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let other = Repository::open(&frond, "other").expect("a proper name");

@@ -97,7 +97,7 @@ fn collections_that_are_made_of_others_keep_it() {
 }
 
 #[test]
-fn it_is_told_as_the_one_index_of_ids() {
+fn it_is_listed_as_the_one_index_of_ids() {
     let shop = shop();
     caseless(&shop, "words");
     insert(&shop, "words", "[{'_id': 'a', 'w': 'x'}]");

@@ -84,7 +84,7 @@ fn an_index_that_is_built_meanwhile_has_what_is_deferred() {
 }
 
 #[test]
-fn a_sync_that_fails_is_told_at_the_end() {
+fn a_sync_that_fails_is_reported_at_the_end() {
     let disk = SimDisk::new(1);
     let frond = frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     let shop = frond.database("shop").expect("opens");
@@ -102,7 +102,7 @@ fn a_sync_that_fails_is_told_at_the_end() {
 }
 
 #[test]
-fn a_full_disk_is_told_at_the_end_and_refuses_an_end_of_it() {
+fn a_full_disk_is_reported_at_the_end_and_refuses_an_end_of_it() {
     let disk = SimDisk::new(1);
     let open = || frond_vcs::open_on(&disk.machine(), FrondOptions::default()).expect("opens");
     let frond = open();

@@ -27,7 +27,7 @@ fn explained(shop: &Database, pipeline: &str) -> (DocumentBuf, String) {
 }
 
 #[test]
-fn pipelines_are_told_as_they_run() {
+fn pipelines_are_explained_as_they_run() {
     let shop = shop();
     let documents: Vec<String> =
         (0..100).map(|id| format!("{{'_id': {id}, 'a': {}, 'b': {}}}", id % 10, id % 7)).collect();
@@ -79,7 +79,7 @@ fn pipelines_are_told_as_they_run() {
 }
 
 #[test]
-fn a_leading_geo_near_is_told_as_a_search_for_the_nearest() {
+fn a_leading_geo_near_is_explained_as_a_search_for_the_nearest() {
     let shop = shop();
     let documents: Vec<String> = (0..2000)
         .map(|id| format!("{{'_id': {id}, 'p': [{}, {}], 'a': {}}}", id % 50 * 3, id / 50, id % 2))
@@ -107,8 +107,8 @@ fn queries_of_one_shape_have_one_hash() {
     insert(&shop, "things", "[{'a': 1, 'b': 2}]");
     let hashes = |filter: &str, sort: &str| {
         let request = FindRequest { sort: Some(json(sort)), ..request(filter) };
-        let explained_text = shop.explain_plan("things", &request).expect("right");
-        let planner = explained_text.get("queryPlanner").and_then(|planner| planner.as_document());
+        let plan = shop.explain_plan("things", &request).expect("right");
+        let planner = plan.get("queryPlanner").and_then(|planner| planner.as_document());
         ["queryHash", "planCacheShapeHash", "planCacheKey"].map(|name| {
             let hash = planner.and_then(|planner| planner.get(name)?.as_str());
             hash.expect("told").to_owned()
@@ -133,7 +133,7 @@ fn queries_of_one_shape_have_one_hash() {
 }
 
 #[test]
-fn a_skip_that_counts_do_is_told_as_such() {
+fn a_skip_that_counts_do_is_explained_as_such() {
     let shop = shop();
     let documents: Vec<String> =
         (0..1000).map(|id| format!("{{'_id': {id}, 'a': {}}}", id % 100)).collect();
@@ -154,15 +154,15 @@ fn a_skip_that_counts_do_is_told_as_such() {
         ("[{'$sort': {'b': 1}}, {'$skip': 990}]", "SKIP SORT COLLSCAN | ", None, 1000),
         ("[{'$skip': 990}, {'$count': 'n'}]", "RECORD_STORE_FAST_COUNT | $skip $count", None, 0),
     ] {
-        let (explained_text, names) = explained(&shop, pipeline);
+        let (cursor, names) = explained(&shop, pipeline);
         assert_eq!(names, expected, "{pipeline}");
-        let plan = texts(std::slice::from_ref(&explained_text));
+        let plan = texts(std::slice::from_ref(&cursor));
         match passed {
             Some(count) => {
                 assert!(plan.contains(&format!("'skippedByCounts':{count}")), "{pipeline}: {plan}");
             }
             None => assert!(!plan.contains("skippedByCounts"), "{pipeline}: {plan}"),
         }
-        assert_eq!(examined(&explained_text, "totalDocsExamined"), documents, "{pipeline}");
+        assert_eq!(examined(&cursor, "totalDocsExamined"), documents, "{pipeline}");
     }
 }

@@ -26,7 +26,7 @@ const ACCOUNTS: i64 = 3;
 const TOTAL: i64 = 100 * ACCOUNTS;
 
 /// The answers that clients got.
-struct ChangeEvent {
+struct Acknowledged {
     /// The counter was at least this.
     counter: AtomicI64,
     /// There is a user of this name.
@@ -39,9 +39,9 @@ struct ChangeEvent {
     refused: AtomicI64,
 }
 
-impl ChangeEvent {
-    fn new() -> ChangeEvent {
-        ChangeEvent {
+impl Acknowledged {
+    fn new() -> Acknowledged {
+        Acknowledged {
             counter: AtomicI64::new(0),
             names: (0..NAMES).map(|_| AtomicBool::new(false)).collect(),
             raised: (0..WORKERS).map(|_| AtomicI64::new(0)).collect(),
@@ -134,7 +134,7 @@ fn transfer(frond: &Frond, random: &mut Random) -> Result<(), Error> {
 }
 
 /// Raises the counter in a transaction, and notes what that shows of it: before the commit, too.
-fn hand_out_within(frond: &Frond, acknowledged: &ChangeEvent) -> Result<(), Error> {
+fn hand_out_within(frond: &Frond, acknowledged: &Acknowledged) -> Result<(), Error> {
     let transaction = frond.begin();
     let n = hand_out(&transaction.database("shop")?)?;
     acknowledged.counter.fetch_max(n - 1, Ordering::SeqCst);
@@ -144,7 +144,7 @@ fn hand_out_within(frond: &Frond, acknowledged: &ChangeEvent) -> Result<(), Erro
 }
 
 /// Raises the counter in a transaction if it is below a number, and notes what that shows of it.
-fn raise_within(frond: &Frond, below: i64, acknowledged: &ChangeEvent) -> Result<(), Error> {
+fn raise_within(frond: &Frond, below: i64, acknowledged: &Acknowledged) -> Result<(), Error> {
     let transaction = frond.begin();
     let shop = transaction.database("shop")?;
     if raise_below(&shop, below)? {
@@ -156,7 +156,7 @@ fn raise_within(frond: &Frond, below: i64, acknowledged: &ChangeEvent) -> Result
 }
 
 /// Inserts a user in a transaction; a name that is taken is known to be so before the end.
-fn register_within(frond: &Frond, name: usize, acknowledged: &ChangeEvent) -> Result<(), Error> {
+fn register_within(frond: &Frond, name: usize, acknowledged: &Acknowledged) -> Result<(), Error> {
     let transaction = frond.begin();
     let is_new = register(&transaction.database("shop")?, name)?;
     let note = || acknowledged.names[name].store(true, Ordering::SeqCst);
@@ -177,7 +177,7 @@ fn touch_all(shop: &Database) -> Result<(), Error> {
     Ok(())
 }
 
-fn work(frond: &Frond, worker: u64, acknowledged: &ChangeEvent, mut random: Random) {
+fn work(frond: &Frond, worker: u64, acknowledged: &Acknowledged, mut random: Random) {
     let shop = frond.database("shop").expect("opens");
     for number in 1..=STATEMENTS as i64 {
         let done = match random.below(9) {
@@ -257,12 +257,12 @@ fn set_up(frond: &Frond) {
 }
 
 #[test]
-fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
+fn nothing_acknowledged_is_lost_and_no_half_is_seen() {
     for_seeds(40, |mut random| {
         let disk = SimDisk::new(random.next());
         let frond = open_on(&disk).expect("opens");
         set_up(&frond);
-        let (acknowledged, is_over) = (ChangeEvent::new(), AtomicBool::new(false));
+        let (acknowledged, is_over) = (Acknowledged::new(), AtomicBool::new(false));
         thread::scope(|scope| {
             let (frond, acknowledged, is_over) = (&frond, &acknowledged, &is_over);
             let workers: Vec<_> = (0..WORKERS)

@@ -237,7 +237,7 @@ fn a_missing_pre_image_is_null_or_ends_the_stream() {
 }
 
 #[test]
-fn collections_and_indexes_are_told_to_those_who_ask() {
+fn collections_and_indexes_are_delivered_on_request() {
     let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let expanded = ChangeStreamRequest { is_expanded: true, ..ChangeStreamRequest::default() };

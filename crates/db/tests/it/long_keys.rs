@@ -143,7 +143,7 @@ fn a_hinted_index_is_read_in_the_order_of_its_keys() {
 }
 
 #[test]
-fn an_index_with_a_long_key_tells_no_arrays_and_gives_its_keys() {
+fn an_index_with_a_long_key_reports_no_arrays_and_gives_its_keys() {
     let shop = shop();
     shop.create_indexes("things", &[spec("{'key': {'a': 1, 'b': 1}}")]).expect("made");
     let document = document! { "_id": 1, "a": long("a").as_str(), "b": 2 };

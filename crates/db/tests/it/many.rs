@@ -273,7 +273,7 @@ fn writes_of_a_transaction_are_charged() {
 
 /// A thousand ranges of an index none of which is long.
 #[test]
-fn a_search_along_many_short_ranges_is_told_to_stop() {
+fn a_search_along_many_short_ranges_can_be_stopped() {
     let shop = filled();
     index(&shop, false);
     let checks = Arc::new(AtomicUsize::new(0));
@@ -311,7 +311,7 @@ fn checks_of<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) ->
 
 /// By an index's ranges and keys, without reading documents.
 #[test]
-fn counts_and_distinct_values_are_told_to_stop() {
+fn counts_and_distinct_values_can_be_stopped() {
     const RANGES: usize = 1_000;
     let shop = filled();
     index(&shop, false);

@@ -276,7 +276,7 @@ fn groups_by_an_index_are_groups_by_a_scan() {
 }
 
 #[test]
-fn explain_tells_what_was_rejected() {
+fn explain_reports_what_was_rejected() {
     let shop = shop();
     let documents: Vec<String> =
         (0..200).map(|id| format!("{{'_id': {id}, 'a': {}, 'b': {}}}", id % 100, id % 4)).collect();
@@ -387,8 +387,8 @@ fn keys_in_the_place_of_documents() {
     let view = json("{'viewOn': 'things', 'pipeline': []}");
     shop.create_collection("seen", view.view()).expect("made");
     assert_eq!(keys("seen", request("{}")), Err(Code::InvalidPipelineOperator));
-    let found_keys = FindRequest { shows_record_id: true, ..request("{}") };
-    let error = run(&shop, "seen", &found_keys).expect_err("no pipeline tells it");
+    let with_record_id = FindRequest { shows_record_id: true, ..request("{}") };
+    let error = run(&shop, "seen", &with_record_id).expect_err("no pipeline tells it");
     assert_eq!(error.code, Code::InvalidPipelineOperator);
 }
 
@@ -425,7 +425,7 @@ fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
     shop.create_collection("points", json("{'timeseries': {'timeField': 't'}}").view())
         .expect("is made");
     insert(&shop, "points", "[{'_id': 1, 't': {'$date': '2026-11-29T00:00:00Z'}}]");
-    let request = [
+    let ids = [
         "1",
         "{'$numberLong': '1'}",
         "{'$numberDouble': '1.0'}",
@@ -448,7 +448,7 @@ fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
     ];
     for collection in ["things", "cased", "seen", "points", "nothing"] {
         let mut count = 0;
-        for id in request {
+        for id in ids {
             let found = find(&shop, collection, &format!("{{'_id': {id}}}"));
             let equal = find(&shop, collection, &format!("{{'_id': {{'$eq': {id}}}}}"));
             let usual = find(&shop, collection, &format!("{{'$and': [{{'_id': {id}}}]}}"));

@@ -203,10 +203,10 @@ fn an_interrupted_conversion_to_capped_changes_nothing() {
     let documents: Vec<String> = (0..20).map(|id| format!("{{'_id': {id}}}")).collect();
     insert(&shop, "things", &format!("[{}]", documents.join(", ")));
     // While the documents are read, and while they are written.
-    for count_max in [5, 25, 1000] {
+    for checks_max in [5, 25, 1000] {
         let checks = AtomicUsize::new(0);
         let stopped = Database::clone(&shop).interruptible(Interrupt::new(move || {
-            match checks.fetch_add(1, Ordering::Relaxed) < count_max {
+            match checks.fetch_add(1, Ordering::Relaxed) < checks_max {
                 true => Ok(()),
                 false => {
                     Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"))
@@ -214,10 +214,10 @@ fn an_interrupted_conversion_to_capped_changes_nothing() {
             }
         }));
         let converted = stopped.copy_capped("things", "things", 4096);
-        if count_max < 1000 {
-            assert_eq!(code(converted), 50, "{count_max}");
+        if checks_max < 1000 {
+            assert_eq!(code(converted), 50, "{checks_max}");
             let options = shop.list_collections().expect("a listing").remove(0).options;
-            assert_eq!(options.get("capped"), None, "{count_max}");
+            assert_eq!(options.get("capped"), None, "{checks_max}");
             assert_eq!(run(&shop, "things", &request("{}")).expect("a find").len(), 20);
         } else {
             converted.expect("it was let go on");

@@ -228,7 +228,7 @@ fn scores_are_shown_and_sorted_by() {
 }
 
 #[test]
-fn plans_are_told_as_mongodb_tells_them() {
+fn plans_are_explained_as_mongodb_explains_them() {
     let shop = stocked();
     let explain = |search: &str, projection: Option<&str>| {
         let filter = format!("{{'$text': {{'$search': '{search}'}}}}");

@@ -189,8 +189,8 @@ fn validators_hold_for_out() {
     assert_eq!(out(&shop, "large", stages).expect("right"), "[]");
     shop.change_collection("few", json("{'validationAction': 'warn'}").view()).expect("changed");
     let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
-    let answer = Arc::clone(&warnings);
-    let sink = move |_, line: &str| answer.lock().expect("no panic").push(line.to_owned());
+    let collected = Arc::clone(&warnings);
+    let sink = move |_, line: &str| collected.lock().expect("no panic").push(line.to_owned());
     shop.frond().on_notice(sink);
     assert!(out(&shop, "things", "{'$out': 'few'}").is_ok());
     let warnings = warnings.lock().expect("no panic");

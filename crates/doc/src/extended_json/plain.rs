@@ -24,31 +24,31 @@ pub(super) struct Plain {
 /// Appends what of `text` comes before a quote, a backslash or a control character.
 #[inline(always)]
 pub(super) fn append_plain(text: &[u8], out: &mut Vec<u8>) -> Plain {
-    let (mut bytes, mut met) = (0, 0);
+    let (mut bytes, mut bits_of_all) = (0, 0);
     while let Some(word) = array_at(text, bytes) {
         if FEW_BYTES <= bytes {
-            return append_many(text, Plain { bytes, is_ascii: met & HIGHS == 0 }, out);
+            return append_many(text, Plain { bytes, is_ascii: bits_of_all & HIGHS == 0 }, out);
         }
         out.extend_from_slice(&word);
         let word = u64::from_le_bytes(word);
         let plain = plain_bytes_of(word);
         if plain < WORD_BYTES {
             out.truncate(out.len() - WORD_BYTES + plain);
-            met |= word & ((1 << (8 * plain)) - 1);
-            return Plain { bytes: bytes + plain, is_ascii: met & HIGHS == 0 };
+            bits_of_all |= word & ((1 << (8 * plain)) - 1);
+            return Plain { bytes: bytes + plain, is_ascii: bits_of_all & HIGHS == 0 };
         }
-        met |= word;
+        bits_of_all |= word;
         bytes += WORD_BYTES;
     }
     let word = last_word(&text[bytes..]);
     let plain = plain_bytes_of(word);
     out.extend_from_slice(&word.to_le_bytes());
     out.truncate(out.len() - WORD_BYTES + plain);
-    met |= word & ((1 << (8 * plain)) - 1);
-    Plain { bytes: bytes + plain, is_ascii: met & HIGHS == 0 }
+    bits_of_all |= word & ((1 << (8 * plain)) - 1);
+    Plain { bytes: bytes + plain, is_ascii: bits_of_all & HIGHS == 0 }
 }
 
-/// Appends the name that lies before the first zero of `bytes`, in quotes and with a colon; tells
+/// Appends the name that lies before the first zero of `bytes`, in quotes and with a colon; returns
 /// how long it is. `None` where something in it is escaped, or it has no end, or it lies at the
 /// very end: nothing is appended then.
 #[inline(always)]
@@ -86,7 +86,9 @@ fn append_many(text: &[u8], begun: Plain, out: &mut Vec<u8>) -> Plain {
 /// How many bytes come before one that isn't itself in a string.
 fn plain_bytes(text: &[u8]) -> usize {
     // What the compiler makes of it looks at sixteen bytes at once.
-    let is_plain = |part: &[u8; 32]| !part.iter().fold(false, |met, byte| met | is_special(*byte));
+    let is_plain = |part: &[u8; 32]| {
+        !part.iter().fold(false, |bits_of_all, byte| bits_of_all | is_special(*byte))
+    };
     let (parts, _) = text.as_chunks::<32>();
     let begun = 32 * parts.iter().take_while(|part| is_plain(part)).count();
     let rest = &text[begun..];

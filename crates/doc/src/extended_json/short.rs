@@ -14,7 +14,7 @@ const TEXT_BYTES_MAX: usize = 32;
 /// Appends a value, from its text.
 type Append = fn(&[u8], &mut Vec<u8>) -> Option<ElementType>;
 
-/// Appends the value of the object that `text` begins with; tells its type and how long the
+/// Appends the value of the object that `text` begins with; returns its type and how long the
 /// object is. `None`, and nothing is appended, if it isn't of that kind.
 pub(super) fn read(text: &[u8], out: &mut Vec<u8>) -> Option<(ElementType, usize)> {
     let (name, append): (&[u8], Append) = match (text.get(3)?, text.get(9)?) {

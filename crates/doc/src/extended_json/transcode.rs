@@ -330,7 +330,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one digit or more; tells how many.
+    /// Reads one digit or more; returns how many.
     #[inline(always)]
     fn digits(&mut self, digits: &mut Digits) -> Option<usize> {
         let start = self.at;

@@ -80,7 +80,7 @@ fn next_kind(rest: &[u8]) -> Option<(ElementType, &[u8])> {
     Some((kind_of(kind)?, after))
 }
 
-/// Appends the name that `bytes` begin with, and a colon; tells how long it is.
+/// Appends the name that `bytes` begin with, and a colon; returns how long it is.
 #[inline(always)]
 fn append_name(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     append_plain_name(bytes, out).or_else(|| {

@@ -196,13 +196,13 @@ impl Layout {
     }
 
     /// Walks on over the elements that are as expected, and shows those that are asked for to
-    /// `meet` until it says `true`.
+    /// `visit` until it says `true`.
     #[inline(always)]
     pub(super) fn follow<'a>(
         &self,
         document: &'a [u8],
         progress: &mut Progress,
-        mut meet: impl FnMut(ScannedField<'a>) -> bool,
+        mut visit: impl FnMut(ScannedField<'a>) -> bool,
     ) -> LayoutExit {
         let Progress { passed, mut base } = *progress;
         let mut next = self.fields.get(passed).map_or(self.end(), |field| field.begin as usize);
@@ -233,7 +233,7 @@ impl Layout {
             let (Some(kind), Some(value)) = (kind, document.get(value_offset..end)) else {
                 return LayoutExit::Unexpected(offset);
             };
-            if meet(ScannedField { number, offset, kind, value }) {
+            if visit(ScannedField { number, offset, kind, value }) {
                 *progress = Progress { passed: position + 1, base };
                 return LayoutExit::Stopped;
             }

@@ -123,7 +123,7 @@ impl Builder<'_> {
         self.item_among(around, element, &mut DedupedParts::default())
     }
 
-    /// The same of a document whose containers so far are `met`.
+    /// The same of a document whose containers so far are `known_parts`.
     fn item_among<'b>(
         &self,
         around: Layout,

@@ -94,14 +94,14 @@ impl Long<'_> {
     }
 
     /// Asks the value, put together.
-    pub fn ask(&self, ask: impl FnOnce(Value<'_>) -> bool) -> Option<bool> {
+    pub fn test_value(&self, test_value: impl FnOnce(Value<'_>) -> bool) -> Option<bool> {
         let Long { kind, layout, bytes, root, .. } = *self;
         let item = ItemRef { kind, name: &[], body: BodyRef::Elsewhere { layout, bytes, root } };
         let mut whole = Vec::new();
         self.read(append_value(self.store, reading_format(), item, &mut whole, 1))?;
         let value = decode_value(kind, &whole);
         let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"));
-        self.read(value).map(ask)
+        self.read(value).map(test_value)
     }
 
     /// Shows the elements of an array until one is enough, or one of them can't say.

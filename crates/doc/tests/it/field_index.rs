@@ -162,7 +162,7 @@ fn check_meetings(
     expected.truncate(wanted);
     let mut scan = FieldScan::new(document.view(), names);
     let mut fields = Vec::new();
-    let is_stopped = scan.meet_all(|number, kind, value| {
+    let is_stopped = scan.visit_all(|number, kind, value| {
         let name = numbers.iter().find(|known| known.0 == number).expect("a number of theirs").1;
         let field = document.view().field(name.as_bytes()).expect("it was met");
         assert_eq!((field.kind, field.value), (kind, value));

@@ -148,7 +148,7 @@ fn values_too_large_for_a_piece_are_refused() {
 
 /// Changed bytes: a stream is taken exactly if validation takes the whole, and gives the same.
 #[test]
-fn damaged_input_is_told() {
+fn damaged_input_is_reported() {
     let (mut taken, mut refused) = (0, 0);
     for_seeds(150, |mut random| {
         let store = MemoryStore::new();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_once_until_its_work_succeeds() {
+    fn a_failure_is_reported_once_until_its_work_succeeds() {
         let background_errors = BackgroundErrors::default();
         let error = |offset| EngineError::Store(StoreError::damaged("pack", offset, "gone"));
         background_errors.note("fold", &error(1), 5);

@@ -53,7 +53,7 @@ impl Shared {
             return Ok(());
         }
         if self.space.disk_status().is_some_and(|room| !room.is_spent()) {
-            self.write_what_waits(room.reserve / WAITING_SHARE)?;
+            self.flush_waiting(room.reserve / WAITING_SHARE)?;
         }
         match self.space.disk_status() {
             Some(room) if room.is_short() => Err(refusal(room).into()),
@@ -73,7 +73,7 @@ impl Shared {
             return Ok(());
         }
         self.give_up_kept(bytes)?;
-        self.write_what_waits(0)?;
+        self.flush_waiting(0)?;
         match self.space.disk_status().filter(is_full) {
             Some(room) => Err(refusal(room).into()),
             None => Ok(()),
@@ -98,10 +98,10 @@ impl Shared {
         view.state.memtables().map(|memtable| memtable.bytes()).sum()
     }
 
-    fn write_what_waits(&self, waiting_max: u64) -> Result<(), EngineError> {
+    fn flush_waiting(&self, waiting_max: u64) -> Result<(), EngineError> {
         let _one = self.space.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.waiting_bytes() <= waiting_max {
-            return Ok(()); // Another has just seen to it.
+            return Ok(()); // Another thread has just flushed them.
         }
         let no_spares = self.recycled.none();
         let _no_spares = no_spares.map_err(|error| StoreError::io("a spare of the log", error))?;

@@ -22,7 +22,7 @@ impl Shared {
         self.recheck_while(sequence, durability, &|| true)
     }
 
-    /// As `look`; where the log lies in a bucket, as long as `keep_going` says so.
+    /// As `recheck`; where the log lies in a bucket, as long as `keep_going` says so.
     ///
     /// # Errors
     /// The commit's outcome; [`EngineError::Unawaited`] if `keep_going` says no before that is
@@ -110,8 +110,8 @@ impl Shared {
         }
     }
 
-    /// Has segment `number` on the disk before any record needs it, all before which are written.
-    /// Returns whether it is: a full disk has no room for it.
+    /// Makes segment `number`, whose predecessors are written, before any record needs it. Returns
+    /// whether it is there: a full disk has no room for it.
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine was closed or poisoned before.

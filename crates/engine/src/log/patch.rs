@@ -37,11 +37,11 @@ const HEAD_BYTES: usize = size_of::<u32>() + MARK_BYTES + 1;
 /// A cut before what it inserts.
 const CUT_HEAD_BYTES: usize = 3 * size_of::<u32>();
 
-/// A patch, as it is stored. As it is stored.
+/// A patch, as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Patch(Bytes);
 
-/// A part that old and new bytes have in common.
+/// A part in which old and new bytes differ.
 #[derive(Clone)]
 struct Cut {
     old: Range<usize>,
@@ -101,7 +101,7 @@ impl Patch {
         Some(Patch(form.into()))
     }
 
-    /// Returns how many bytes what turns `old` into `new` takes, about.
+    /// Returns about how many bytes a patch that turns `old` into `new` takes.
     pub fn bytes_between(old: &[u8], new: &[u8]) -> usize {
         cuts(old, new).iter().map(|cut| CUT_HEAD_BYTES + cut.new.len()).sum()
     }
@@ -121,7 +121,7 @@ impl Patch {
     /// The patch that `form` begins with, and how long it is.
     ///
     /// # Errors
-    /// Says what of the bytes is no patch.
+    /// Says why the bytes are no patch.
     pub fn decode(form: &Bytes) -> Result<(Patch, usize), &'static str> {
         let mut reader = Reader { rest: form };
         reader.take(HEAD_BYTES - 1)?;

@@ -61,7 +61,7 @@ pub(crate) struct Record {
     pub bases: Vec<(TreeId, Option<Tree>)>,
     /// Writes by tree, the keys ascending.
     pub writes: Vec<(TreeId, Vec<OverlayEntry>)>,
-    /// Chunks born in the transaction, by their names.
+    /// Chunks that the transaction made, ascending by their names.
     pub chunks: Vec<Chunk>,
     /// The event for the layer above.
     pub event: Option<Bytes>,

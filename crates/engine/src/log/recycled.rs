@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_can_not_be_removed_is_told_and_others_are_kept_again() {
+    fn a_file_that_can_not_be_removed_is_reported_and_others_are_kept_again() {
         let disk = SimDisk::new(1);
         let recycled = given(&disk);
         disk.fail_name_change_after(0);

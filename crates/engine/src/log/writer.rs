@@ -347,20 +347,8 @@ impl Writer {
             }
             chain = next;
         }
-        let bytes = buffer.len();
-        let end = at + bytes as u64;
-        // After a failure all of the group is cut off: only one write is tried again.
-        if open.bytes < end && at == open.end.0 {
-            let grown = end + (end / 4).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
-            buffer.resize((grown - at) as usize, 0);
-            if open.write(at, &buffer).is_err() {
-                // Perhaps there is room for the records, if not for more.
-                open.write(at, &buffer[..bytes])?;
-                buffer.truncate(bytes);
-            }
-        } else if !buffer.is_empty() {
-            open.write(at, &buffer)?;
-        }
+        let end = at + buffer.len() as u64;
+        open.write_and_grow(at, &mut buffer)?;
         self.counters.record_bytes += end - open.end.0;
         self.counters.bytes += at + buffer.len() as u64 - open.end.0;
         open.end = LogOffset(end);
@@ -382,6 +370,26 @@ impl OpenSegment {
             self.bytes = self.bytes.max(at.0 + mark.len() as u64);
         }
         is_written
+    }
+
+    /// Writes the last records of a group at `at`, with zeros behind them where the file grows;
+    /// `buffer` has what was written.
+    fn write_and_grow(&mut self, at: u64, buffer: &mut Vec<u8>) -> Result<(), WriteError> {
+        let bytes = buffer.len();
+        let end = at + bytes as u64;
+        // After a failure all of the group is cut off: only one write is tried again.
+        if self.bytes < end && at == self.end.0 {
+            let grown = end + (end / 4).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
+            buffer.resize((grown - at) as usize, 0);
+            if self.write(at, buffer).is_err() {
+                // Perhaps there is room for the records, if not for more.
+                self.write(at, &buffer[..bytes])?;
+                buffer.truncate(bytes);
+            }
+        } else if !buffer.is_empty() {
+            self.write(at, buffer)?;
+        }
+        Ok(())
     }
 
     /// Writes behind the segment's end, without moving it; what fails leaves nothing behind it.

@@ -209,7 +209,7 @@ mod tests {
     use crate::log::record::Record;
 
     #[test]
-    fn members_wait_for_what_they_are_told_and_one_of_them_leads() {
+    fn members_wait_for_their_outcome_and_one_of_them_leads() {
         let group = Arc::new(Group::default());
         let members: Vec<_> = (0..4)
             .map(|_| {

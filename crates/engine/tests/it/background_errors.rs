@@ -60,7 +60,7 @@ fn place_of(disk: &SimDisk, bytes: &[u8]) -> (String, u64) {
 }
 
 #[test]
-fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
+fn a_fold_that_fails_is_reported_once_and_put_off_while_others_go_on() {
     let (disk, mut random) = (SimDisk::new(1), Random::new(1));
     let options = EngineOptions { memtable_bytes_max: 48_000, ..quiet() };
     let engine = open(&disk, options).unwrap();
@@ -155,7 +155,7 @@ fn metadata_chunks_are_read_from_their_second_copy() {
 }
 
 #[test]
-fn a_sync_that_a_full_disk_refuses_is_told_and_made_up_for() {
+fn a_sync_that_a_full_disk_refuses_is_reported_and_made_up_for() {
     let disk = SimDisk::new(3);
     let engine = open(&disk, EngineOptions { relaxed_sync_millis: 1, ..quiet() }).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];

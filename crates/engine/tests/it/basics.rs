@@ -153,7 +153,7 @@ fn the_first_committer_wins() {
 }
 
 #[test]
-fn whatever_tells_of_the_snapshot_counts_as_reading() {
+fn whatever_depends_on_the_snapshot_counts_as_reading() {
     let engine = open(&SimDisk::new(31), quiet()).unwrap();
     let trees = make_trees(&engine, 2).unwrap();
     let missing = engine.reserve_tree_id();

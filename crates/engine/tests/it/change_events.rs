@@ -72,7 +72,7 @@ fn numbers(changes: &mut Changes, most: usize) -> Result<Vec<u64>, ChangesError>
 }
 
 #[test]
-fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
+fn every_acknowledged_transaction_is_delivered_once_whatever_a_crash_leaves() {
     for_seeds(60, |mut random| {
         let mut disk = SimDisk::new(random.next());
         let engine = open(&disk, with_recording(churning(20))).unwrap();
@@ -113,7 +113,7 @@ fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
 }
 
 #[test]
-fn a_transaction_tells_what_it_did_and_not_what_it_undid() {
+fn a_transaction_records_what_it_did_and_not_what_it_undid() {
     let disk = SimDisk::new(3);
     let engine = open(&disk, with_recording(quiet())).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -390,7 +390,7 @@ fn commits_after_retention_began_are_recorded_whenever_they_started() {
 }
 
 #[test]
-fn a_record_that_is_damaged_is_told_as_that() {
+fn a_record_that_is_damaged_is_reported_as_that() {
     let disk = SimDisk::new(7);
     let engine = open(&disk, with_recording(quiet())).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];

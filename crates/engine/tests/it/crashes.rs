@@ -252,9 +252,9 @@ fn check_crash(mut random: Random, steps: usize, options: EngineOptions, operati
     let mut notes = Notes::default();
     let result = run(&mut disk, options, &mut random, steps, &mut notes);
     // Second copies are a precaution: a run doesn't report whether one could be made.
-    let is_untold = |name: &str| !name.starts_with("COPIES");
-    let untold = notes.lost_power_at.as_deref().filter(|name| is_untold(name));
-    assert!(result.is_err() || untold.is_none(), "operation {operation}: {untold:?}");
+    let is_unreported = |name: &str| !name.starts_with("COPIES");
+    let unreported = notes.lost_power_at.as_deref().filter(|name| is_unreported(name));
+    assert!(result.is_err() || unreported.is_none(), "operation {operation}: {unreported:?}");
     check_restart(&disk.crash(), options, &mut notes, &mut random);
 }
 

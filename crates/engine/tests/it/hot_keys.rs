@@ -22,7 +22,7 @@ const MOVES: usize = 40;
 const DIGITS: usize = 100;
 
 /// The answers that clients got.
-struct ChangeEvent {
+struct Acknowledged {
     /// The number of moves that each worker has made: these are durable.
     moves: Vec<AtomicU64>,
     /// The number of times the disk was full.
@@ -92,7 +92,7 @@ fn work(
     (engine, trees): (&Engine, &[TreeId]),
     worker: u64,
     relaxed: RelaxedOneIn,
-    acknowledged: &ChangeEvent,
+    acknowledged: &Acknowledged,
     mut random: Random,
 ) {
     for _ in 0..MOVES {
@@ -159,7 +159,7 @@ enum Failure {
 }
 
 #[test]
-fn whatever_fails_no_half_is_seen_and_nothing_told_is_lost() {
+fn whatever_fails_no_half_is_seen_and_nothing_acknowledged_is_lost() {
     for_seeds(60, |mut random| {
         let disk = SimDisk::new(random.next());
         let options = EngineOptions { relaxed_sync_millis: 1, ..quiet() };
@@ -170,8 +170,8 @@ fn whatever_fails_no_half_is_seen_and_nothing_told_is_lost() {
             put(&mut setup, trees[position % trees.len()], &account(position), "100");
         }
         setup.commit(Durability::Synced).unwrap();
-        let moves_made = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
-        let acknowledged = ChangeEvent { moves: moves_made, refused: AtomicU64::new(0) };
+        let none = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
+        let acknowledged = Acknowledged { moves: none, refused: AtomicU64::new(0) };
         let is_over = AtomicBool::new(false);
         let relaxed = random.one_in(2).then_some(4);
         let failure =

@@ -79,7 +79,7 @@ fn assert_no_sector_is_passed_over(disk: &SimDisk, random: &mut Random) {
 }
 
 #[test]
-fn a_bit_of_the_last_record_that_turned_over_after_closing_is_told() {
+fn a_bit_of_the_last_record_that_turned_over_after_closing_is_reported() {
     for_seeds(10, |mut random| {
         let disk = SimDisk::new(random.next());
         let engine = open(&disk, quiet()).unwrap();

@@ -49,7 +49,7 @@ enum Fails {
 }
 
 impl Order for Agreed {
-    fn agree(&self, entries: Vec<Bytes>, _told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
+    fn agree(&self, entries: Vec<Bytes>, _report: &dyn Fn(StoreError)) -> Result<(), StoreError> {
         let fails = *self.fails.lock().unwrap();
         if !matches!(fails, Some(Fails::Lost)) {
             self.entries.lock().unwrap().extend(entries);

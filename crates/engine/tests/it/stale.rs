@@ -67,7 +67,7 @@ fn log_files(disk: &SimDisk) -> Vec<String> {
 /// Whatever it was that a directory did last, and whichever files of its log are gone, the first of
 /// them is named.
 #[test]
-fn a_log_segment_that_is_missing_is_told() {
+fn a_log_segment_that_is_missing_is_reported() {
     type Step = fn(&Engine);
     let write: Step = |engine| drop(make_trees(engine, 1).unwrap());
     let checkpoint: Step = |engine| engine.checkpoint().unwrap();

@@ -51,7 +51,7 @@ fn values_of_every_type_come_back() {
 }
 
 #[test]
-fn documents_that_are_something_else_are_told_by_name() {
+fn documents_that_are_something_else_are_reported_by_name() {
     #[derive(Serialize, Deserialize, Debug)]
     struct Priced {
         price: i32,

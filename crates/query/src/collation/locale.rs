@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_locale_is_told_the_nearest() {
+    fn a_wrong_locale_is_refused_with_the_nearest() {
         for (locale, expected) in [
             ("en-us", Some("en_US")),
             ("FR_ca", Some("fr_CA")),

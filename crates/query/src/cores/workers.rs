@@ -21,7 +21,7 @@ use crate::error::QueryError;
 use crate::examined::{self, Examined};
 
 /// The interval at which a thread that waits for a core asks for one.
-const ASK_EVERY: Duration = Duration::from_millis(2);
+const CHECK_EVERY: Duration = Duration::from_millis(2);
 /// As a client's thread has it, at least: expressions and documents are nested.
 const STACK_BYTES: usize = 4 << 20;
 
@@ -167,7 +167,7 @@ impl Workers {
             if let Some(lent) = self.cores.lend() {
                 return Some(Core::Lent(lent));
             }
-            let waited = self.freed.wait_timeout(is_used, ASK_EVERY);
+            let waited = self.freed.wait_timeout(is_used, CHECK_EVERY);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
     }

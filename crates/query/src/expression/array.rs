@@ -27,7 +27,7 @@ fn integer(
         .ok_or_else(|| failure(code_range, format!("{words_range} {}", value.text())))
 }
 
-/// An array that an operator looks at in part.
+/// An array of which an operator reads a part.
 enum Parted<'v> {
     Here(Array<'v>),
     /// In the store.

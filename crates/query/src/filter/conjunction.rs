@@ -61,10 +61,10 @@ impl Conjunction {
     ) -> Result<bool, QueryError> {
         let nodes = nodes_of(root);
         if self.positions.is_empty() || document.is_indexed() {
-            return ask_others(nodes, 0, document, Run::over(document, names, variables));
+            return test_others(nodes, 0, document, Run::over(document, names, variables));
         }
         let mut answered = 0_u64;
-        let ask = |number: u8, kind: ElementType, value: &[u8]| {
+        let test = |number: u8, kind: ElementType, value: &[u8]| {
             self.at(number).iter().any(|position| {
                 let Some(Node::Field(field)) = nodes.get(usize::from(*position)) else {
                     return false;
@@ -75,12 +75,12 @@ impl Conjunction {
             })
         };
         let mut scan = FieldScan::new(document, names);
-        if scan.meet_all(ask) {
+        if scan.visit_all(test) {
             return Ok(false);
         }
         match self.all == Some(answered) {
             true => Ok(true),
-            false => ask_others(nodes, answered, document, Run::after(scan, variables)),
+            false => test_others(nodes, answered, document, Run::after(scan, variables)),
         }
     }
 
@@ -94,7 +94,7 @@ impl Conjunction {
 
 /// Asks the nodes whose bit in `answered` isn't set.
 #[inline(never)]
-fn ask_others(
+fn test_others(
     nodes: &[Node],
     answered: u64,
     document: Document<'_>,

@@ -1,6 +1,6 @@
 //! `$geoWithin`, `$geoIntersects`, `$near`, `$nearSphere`: conditions on places.
 //!
-//! A place is a GeoJSON object or a legacy pair; of an array of places each is asked. A value that
+//! A place is a GeoJSON object or a legacy pair; of an array of places each is tested. A value that
 //! is no place fulfils nothing. `$near` also orders what is found, so that a filter has at most
 //! one, and not within `$or` and the like: see [`Filter::near`](super::Filter::near).
 
@@ -13,24 +13,24 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::geometry::near::Near;
 use crate::geometry::parse;
-use crate::geometry::region::{Question, Region};
+use crate::geometry::region::{Region, SpatialRelation};
 use crate::text;
 
-/// A region and what is asked of places.
+/// A region, and how places must lie to it.
 #[derive(Clone, Debug)]
 pub(crate) struct GeoTest {
     region: Arc<Region>,
-    question: Question,
+    relation: SpatialRelation,
 }
 
 impl GeoTest {
-    /// Whether a value is a place as asked.
+    /// Whether a value is a place that lies so.
     pub(crate) fn matches(&self, value: Value<'_>) -> bool {
         let (Value::Document(_) | Value::Array(_)) = value else { return false };
-        parse::stored(value).is_ok_and(|stored| self.region.answers(self.question, stored))
+        parse::stored(value).is_ok_and(|stored| self.region.relates(self.relation, stored))
     }
 
-    /// Returns where all answers lie, or touch.
+    /// Returns the region in which all matching places lie, or which they touch.
     pub(crate) fn region(&self) -> &Region {
         &self.region
     }
@@ -38,8 +38,8 @@ impl GeoTest {
 
 /// `$geoWithin`, `$within`, `$geoIntersects`
 pub(super) fn region(operand: Operand<'_>) -> Result<GeoTest, QueryError> {
-    let (region, question) = Region::parse(operand.name, operand.value).map_err(bad_value)?;
-    Ok(GeoTest { region: Arc::new(region), question })
+    let (region, relation) = Region::parse(operand.name, operand.value).map_err(bad_value)?;
+    Ok(GeoTest { region: Arc::new(region), relation })
 }
 
 /// `$near`, `$nearSphere`

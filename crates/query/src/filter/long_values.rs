@@ -13,7 +13,7 @@ use super::evaluate::{self, Run};
 use super::pieces;
 use super::tree::{Condition, Test};
 
-/// Whether what a path met passes.
+/// Whether the part that a path reached passes.
 pub(super) fn passes(test: &Test, part: ReachedPart<'_>, run: &Run<'_>) -> Option<bool> {
     match part {
         ReachedPart::Value(reached) => Some(evaluate::test_reached(test, reached, run)),
@@ -118,6 +118,6 @@ fn element_passes(test: &Test, element: Lying<'_>, run: &Run<'_>) -> Option<bool
         (_, ElementType::Document | ElementType::Array) => {
             (!test.may_take_containers()).then_some(false)
         }
-        _ => long.ask(|value| evaluate::test(test, Some(value), run)),
+        _ => long.test_value(|value| evaluate::test(test, Some(value), run)),
     }
 }

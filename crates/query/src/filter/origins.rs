@@ -1,4 +1,4 @@
-//! A filter as it is asked of documents in which what it asks for lies elsewhere.
+//! Filters with other paths: tested on documents that have the values there.
 
 use frond_doc::Value;
 use frond_doc::path::Path;
@@ -7,12 +7,12 @@ use super::Filter;
 use super::tree::{Condition, Node, Test};
 
 impl Filter {
-    /// Whether values that compare as equal, null and missing ones too, pass alike.
+    /// Whether the filter tells no two values apart that compare as equal, nor null from missing.
     pub(crate) fn only_compares(&self) -> bool {
         node_compares(&self.root)
     }
 
-    /// The same, asked for what is at `origin` of each of its paths.
+    /// The same filter with each of its paths replaced by what `origin` gives for it.
     pub(crate) fn renamed(&self, origin: &dyn Fn(&str) -> String) -> Filter {
         let mut root = (*self.root).clone();
         rename(&mut root, origin);

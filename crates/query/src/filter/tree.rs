@@ -147,10 +147,10 @@ impl Node {
 
     /// Adds what the filter looks at, but for what its expressions and schemas open themselves, and
     /// at least `depth` of what its paths reach; returns whether that is all.
-    pub(crate) fn ask(&self, depth: Depth, needed: &mut NeededPaths) -> bool {
+    pub(crate) fn add_needed(&self, depth: Depth, needed: &mut NeededPaths) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter().all(|node| node.ask(depth, needed))
+                nodes.iter().all(|node| node.add_needed(depth, needed))
             }
             Node::Field(field) => {
                 let own = field.condition.depth();
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Adds the paths that the filter asks for, and returns whether it asks for nothing else.
+    /// Adds the paths that the filter tests, and returns whether it tests nothing else.
     pub(crate) fn add_paths<'n>(&'n self, paths: &mut Vec<&'n str>) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {

@@ -20,6 +20,8 @@ use super::sphere::{Point, TOLERANCE};
 const LEVEL_MAX: u32 = 28;
 /// Cells under which a shape is filed at most, if it has room in so few.
 const FILED_MAX: usize = 8;
+/// The level of the smallest cells that cover a region: half a metre.
+const SEARCHED_LEVEL_MAX: u32 = LEVEL_MAX - 4;
 /// Cells that cover a region at most.
 const SEARCHED_MAX: usize = 20;
 /// Cells under which a shape of many parts is filed at most.
@@ -156,7 +158,7 @@ pub(crate) fn filed(parts: &[Part]) -> Option<Vec<i64>> {
 /// The numbers under which shapes that meet a region may be filed, where `distance` gives how far
 /// the region is from a point: ranges, from the least to the greatest of each, ascending.
 pub(crate) fn searched(distance: &dyn Fn(Point) -> f64) -> Vec<(i64, i64)> {
-    let cells = covering(distance, SEARCHED_MAX, LEVEL_MAX - 4);
+    let cells = covering(distance, SEARCHED_MAX, SEARCHED_LEVEL_MAX);
     let mut ranges = Vec::new();
     for cell in cells {
         ranges.push(cell.range());

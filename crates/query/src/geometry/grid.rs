@@ -81,12 +81,12 @@ impl Grid {
     }
 
     /// The ranges of numbers, from the least to the greatest of each, of what may lie in one of
-    /// `boxes` (each its least and its greatest corner) and in a rectangle of which `meets` is
+    /// `boxes` (each its least and its greatest corner) and in a rectangle of which `intersects` is
     /// true.
     pub(crate) fn searched(
         &self,
         boxes: &[(Position, Position)],
-        meets: &dyn Fn(Position, Position) -> bool,
+        intersects: &dyn Fn(Position, Position) -> bool,
     ) -> Vec<(i64, i64)> {
         let places = |(low, high): &(Position, Position)| {
             [self.place(low.x), self.place(high.x), self.place(low.y), self.place(high.y)]
@@ -99,7 +99,7 @@ impl Grid {
             };
             boxes.iter().any(in_box) && {
                 let (low, high) = self.rectangle(square);
-                meets(low, high)
+                intersects(low, high)
             }
         };
         let mut squares = vec![Square { level: 0, column: 0, row: 0 }];

@@ -248,7 +248,7 @@ impl Near {
                 Some(grid.searched(&planar::boxes_of_cap(centre, self.most), &|_, _| true))
             }
             Centre::Plane(centre) => {
-                let meets = |low: Position, high: Position| {
+                let intersects = |low: Position, high: Position| {
                     let reach =
                         |at: f64, low: f64, high: f64| (at - low).abs().max((high - at).abs());
                     let (across, up) =
@@ -256,7 +256,7 @@ impl Near {
                     centre.distance(centre.within(low, high)) <= self.most
                         && self.least <= across.hypot(up)
                 };
-                Some(grid.searched(&[centre.square(self.most)], &meets))
+                Some(grid.searched(&[centre.square(self.most)], &intersects))
             }
         }
     }

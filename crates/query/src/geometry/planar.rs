@@ -102,7 +102,7 @@ impl Area {
     }
 
     /// Whether a rectangle may have a point of it; only for circles and boxes is the answer close.
-    pub(crate) fn may_meet(&self, low: Position, high: Position) -> bool {
+    pub(crate) fn may_intersect(&self, low: Position, high: Position) -> bool {
         match self {
             Area::Box(..) => true,
             Area::Circle(centre, radius) => centre.distance(centre.within(low, high)) <= *radius,

@@ -23,7 +23,7 @@ pub(crate) enum Region {
 
 /// The relation that a query asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Question {
+pub(crate) enum SpatialRelation {
     /// `$geoWithin`
     Within,
     /// `$geoIntersects`
@@ -35,10 +35,13 @@ const SHAPES: [&str; 5] = ["$box", "$center", "$centerSphere", "$geometry", "$po
 
 impl Region {
     /// Parses the argument of `$geoWithin` or `$geoIntersects`.
-    pub(crate) fn parse(operator: &str, argument: Value<'_>) -> Result<(Region, Question), Fault> {
-        let question = match operator {
-            "$geoIntersects" => Question::Intersects,
-            _ => Question::Within,
+    pub(crate) fn parse(
+        operator: &str,
+        argument: Value<'_>,
+    ) -> Result<(Region, SpatialRelation), Fault> {
+        let relation = match operator {
+            "$geoIntersects" => SpatialRelation::Intersects,
+            _ => SpatialRelation::Within,
         };
         let Value::Document(argument) = argument else {
             return Err(format!(
@@ -67,19 +70,19 @@ impl Region {
             return Err(format!("{operator} must be provided with a geometry"));
         };
         let is_polygon = |parts: &[Part]| parts.iter().all(|part| matches!(part, Part::Polygon(_)));
-        match (&region, question) {
-            (Region::Shape(_), Question::Intersects) => {}
-            (_, Question::Intersects) => {
+        match (&region, relation) {
+            (Region::Shape(_), SpatialRelation::Intersects) => {}
+            (_, SpatialRelation::Intersects) => {
                 let shown = text::value(Value::Document(argument));
                 return Err(format!("$geoIntersect not supported with provided geometry: {shown}"));
             }
-            (Region::Shape(parts), Question::Within) if !is_polygon(parts) => {
+            (Region::Shape(parts), SpatialRelation::Within) if !is_polygon(parts) => {
                 let shown = text::value(Value::Document(argument));
                 return Err(format!("$within not supported with provided geometry: {shown}"));
             }
             _ => {}
         }
-        Ok((region, question))
+        Ok((region, relation))
     }
 
     fn shape(name: &str, value: Value<'_>) -> Result<Region, Fault> {
@@ -128,18 +131,18 @@ impl Region {
         }
     }
 
-    /// Whether a stored shape is as the question asks.
-    pub(crate) fn answers(&self, question: Question, stored: Geometry) -> bool {
+    /// Whether a stored shape is as the relation asks.
+    pub(crate) fn relates(&self, relation: SpatialRelation, stored: Geometry) -> bool {
         let parts = match self {
             Region::Plane(area) => return stored.in_plane().is_some_and(|at| area.covers(at)),
             _ => stored.on_sphere(),
         };
         let Some(parts) = parts else { return false };
-        match (self, question) {
-            (Region::Shape(own), Question::Intersects) => {
+        match (self, relation) {
+            (Region::Shape(own), SpatialRelation::Intersects) => {
                 parts.iter().any(|part| own.iter().any(|own| own.touches(part)))
             }
-            (Region::Shape(own), Question::Within) => parts.iter().all(|part| {
+            (Region::Shape(own), SpatialRelation::Within) => parts.iter().all(|part| {
                 let is_within = |own: &Part| match own {
                     Part::Polygon(polygon) => part.is_within(polygon),
                     _ => false,

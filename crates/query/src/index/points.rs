@@ -70,14 +70,14 @@ pub(super) fn for_each(
         return Err(QueryError::new(Code::Location(16755), message));
     }
     let mut values: Vec<Option<Value<'_>>> = vec![None; fields.len()];
-    let flags = keys::for_each(&plain, document, &mut |found| {
+    let plain_arrays = keys::for_each(&plain, document, &mut |found| {
         for (place, value) in plain_places.iter().zip(found) {
             values[*place] = *value;
         }
         combine(&cells, &mut values, emit);
     })?;
     for (number, place) in plain_places.iter().enumerate() {
-        if flags & 1 << number.min(63) != 0 {
+        if plain_arrays & 1 << number.min(63) != 0 {
             arrays = several(arrays, *place);
         }
     }

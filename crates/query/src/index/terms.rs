@@ -34,8 +34,8 @@ pub(super) fn for_each(
             values.extend([None, None]);
             continue;
         }
-        let (value, meets_array) = value_at(document, &field.path);
-        if meets_array {
+        let (value, has_array) = value_at(document, &field.path);
+        if has_array {
             arrays |= 1 << place.min(63);
         }
         values.push(value);
@@ -59,20 +59,20 @@ pub(super) fn for_each(
 /// The value at a path, and whether there was an array on the way or at its end.
 fn value_at<'d>(document: Document<'d>, path: &str) -> (Option<Value<'d>>, bool) {
     let mut at = Value::Document(document);
-    let mut meets_array = false;
+    let mut has_array = false;
     for name in path.split('.') {
         let inner = match at {
             Value::Document(inner) => inner,
             Value::Array(array) => {
-                meets_array = true;
+                has_array = true;
                 array.as_document()
             }
-            _ => return (None, meets_array),
+            _ => return (None, has_array),
         };
         match inner.get(name) {
             Some(value) => at = value,
-            None => return (None, meets_array),
+            None => return (None, has_array),
         }
     }
-    (Some(at), meets_array || matches!(at, Value::Array(_)))
+    (Some(at), has_array || matches!(at, Value::Array(_)))
 }

@@ -128,11 +128,11 @@ impl Wildcard {
         let mut others: Vec<SortField> = plain.to_vec();
         others.remove(self.place);
         let mut rows: Vec<Vec<Option<ValueBuf>>> = Vec::new();
-        let flags = keys::for_each(&others, document, &mut |values| {
+        let arrays = keys::for_each(&others, document, &mut |values| {
             rows.push(values.iter().map(|value| value.map(|value| value.to_buf())).collect());
         })?;
-        if flags != 0 {
-            let path = others.get(flags.trailing_zeros() as usize).map_or("", |field| &field.path);
+        if arrays != 0 {
+            let path = others.get(arrays.trailing_zeros() as usize).map_or("", |field| &field.path);
             let message = format!(
                 "Field '{path}' of a compound wildcard index is an array, and only the wildcard \
                  field may have some"

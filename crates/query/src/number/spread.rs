@@ -11,7 +11,7 @@ pub(crate) struct Spread {
     /// Sum of the products of the distances from the means.
     products: f64,
     /// The number of pairs that aren't finite: the result is NaN then.
-    odd_count: u64,
+    non_finite_count: u64,
 }
 
 impl Spread {
@@ -23,7 +23,7 @@ impl Spread {
     /// Adds a pair.
     pub(crate) fn add_pair(&mut self, left: f64, right: f64) {
         if !left.is_finite() || !right.is_finite() {
-            self.odd_count += 1;
+            self.non_finite_count += 1;
             return;
         }
         self.count += 1;
@@ -36,12 +36,12 @@ impl Spread {
 
     /// The spread of the pairs of both.
     pub(crate) fn merge(&self, other: &Spread) -> Spread {
-        let odd_count = self.odd_count + other.odd_count;
+        let non_finite_count = self.non_finite_count + other.non_finite_count;
         if self.count == 0 {
-            return Spread { odd_count, ..*other };
+            return Spread { non_finite_count, ..*other };
         }
         if other.count == 0 {
-            return Spread { odd_count, ..*self };
+            return Spread { non_finite_count, ..*self };
         }
         let (own, others) = (self.count as f64, other.count as f64);
         let count = own + others;
@@ -55,16 +55,16 @@ impl Spread {
             products: self.products
                 + other.products
                 + distances.0 * distances.1 * own * others / count,
-            odd_count,
+            non_finite_count,
         }
     }
 
     /// The covariance of the pairs as a whole population, or as a sample of one; `None` of too
     /// few.
     pub(crate) fn covariance(&self, is_sample: bool) -> Option<f64> {
-        let count = self.count + self.odd_count;
+        let count = self.count + self.non_finite_count;
         let degrees = count.checked_sub(u64::from(is_sample)).filter(|count| 0 < *count)?;
-        Some(if 0 < self.odd_count { f64::NAN } else { self.products / degrees as f64 })
+        Some(if 0 < self.non_finite_count { f64::NAN } else { self.products / degrees as f64 })
     }
 
     /// The standard deviation of the numbers.

@@ -340,9 +340,20 @@ pub(super) fn parse(
         );
         return Err(failure(40239, message));
     }
+    let specification = group_specification(by, options.get("output"))?;
+    let granularity = options.get("granularity").map(granularity).transpose()?;
+    let group = group(specification.view(), parser)?;
+    one(BucketAuto { group, buckets: buckets(count)?, granularity })
+}
+
+/// The specification of the `$group` that each bucket is made by.
+fn group_specification(
+    by: Value<'_>,
+    output: Option<Value<'_>>,
+) -> Result<DocumentBuf, QueryError> {
     let mut specification = DocumentBuilder::new();
     specification.append("_id", by);
-    match options.get("output") {
+    match output {
         None => {
             specification.begin_document("count").append("$sum", Value::Int32(1)).end();
         }
@@ -357,20 +368,17 @@ pub(super) fn parse(
             return Err(failure(40244, message));
         }
     }
-    let granularity = match options.get("granularity") {
-        None => None,
-        Some(Value::String(name)) => Some(
-            Granularity::named(name)
-                .ok_or_else(|| failure(40257, format!("Unknown rounding granularity '{name}'")))?,
-        ),
-        Some(other) => {
-            let found = other.element_type().alias();
-            let message = format!(
-                "The $bucketAuto 'granularity' field must be a string, but found type: {found}."
-            );
-            return Err(failure(40261, message));
-        }
+    Ok(specification.build())
+}
+
+fn granularity(name: Value<'_>) -> Result<Granularity, QueryError> {
+    let Value::String(name) = name else {
+        let found = name.element_type().alias();
+        let message = format!(
+            "The $bucketAuto 'granularity' field must be a string, but found type: {found}."
+        );
+        return Err(failure(40261, message));
     };
-    let group = group(specification.build().view(), parser)?;
-    one(BucketAuto { group, buckets: buckets(count)?, granularity })
+    Granularity::named(name)
+        .ok_or_else(|| failure(40257, format!("Unknown rounding granularity '{name}'")))
 }

@@ -73,7 +73,7 @@ struct Filler {
     /// The memory of the grids.
     reservation: Reservation,
     bytes: usize,
-    /// Whether all documents were seen, and the grid that comes first was told so.
+    /// Whether all documents were seen, and the grid that comes first has noted it.
     is_at_end: bool,
     is_end_begun: bool,
     made: usize,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::parse::StageParser;
-use super::pushdown::{CONDITIONS_MAX, asked_before, before};
+use super::pushdown::{CONDITIONS_MAX, before, condition_before};
 use super::stage::Stage;
 use super::table;
 use crate::collation::Collation;
@@ -64,7 +64,7 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
     Ok(documents)
 }
 
-/// Places the conditions of a `$match` that stands behind `told`.
+/// Places the conditions of a `$match` that stands behind `explained_stages`.
 fn advance(
     explained_stages: &mut Vec<ExplainedStage>,
     filter: Document<'_>,
@@ -102,7 +102,7 @@ fn moved(
     let mut parsed = Filter::parse_search(condition.view())?;
     let mut written = condition.clone();
     for stage in stages.iter().rev() {
-        let Some(earlier) = asked_before(stage.as_ref(), &parsed) else { return Ok(None) };
+        let Some(earlier) = condition_before(stage.as_ref(), &parsed) else { return Ok(None) };
         if stage.order().is_none() {
             written = renamed(written.view(), stage.as_ref());
         }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stages_are_told_in_the_order_in_which_they_run() {
+    fn stages_are_explained_in_the_order_in_which_they_run() {
         for (written, expected) in [
             (
                 r#"[{"$match": {"a": 1}}, {"$match": {"b": 2}}]"#,

@@ -32,13 +32,14 @@ struct Removed {
 }
 
 impl Removed {
-    /// The field at `path`; `met` is shown how many of its parts lead to each that was taken away.
-    fn at(&mut self, path: &[&str], removed: &mut dyn FnMut(usize)) -> &mut Removed {
+    /// The field at `path`; `visit` is shown how many of its parts lead to each that was taken
+    /// away.
+    fn at(&mut self, path: &[&str], visit: &mut dyn FnMut(usize)) -> &mut Removed {
         let mut place = self;
         for (position, part) in path.iter().enumerate() {
             place = place.fields.entry(part, Removed::default).0;
             if place.is_removed {
-                removed(position + 1);
+                visit(position + 1);
             }
         }
         place

@@ -15,7 +15,7 @@ use frond_store::budget::Reservation;
 
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
-use super::set_path::{ask_on_way, set_path};
+use super::set_path::{add_on_way, set_path};
 use super::stage::{Cardinality, Context, Stage};
 use crate::code::Code;
 use crate::collation::Collation;
@@ -104,7 +104,7 @@ impl<'c> Search<'c> {
     }
 
     /// Whether the document of this `_id` wasn't found before.
-    fn meet(&mut self, id: Bytes) -> Result<bool, QueryError> {
+    fn visit(&mut self, id: Bytes) -> Result<bool, QueryError> {
         if self.visited.contains(&id) {
             return Ok(false);
         }
@@ -134,7 +134,7 @@ impl Stage for GraphLookup {
 
     fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        ask_on_way(&mut needed, self.target.iter().map(String::as_str));
+        add_on_way(&mut needed, self.target.iter().map(String::as_str));
         needed
     }
 
@@ -159,7 +159,7 @@ impl GraphLookup {
             let mut round = round.into_iter().peekable();
             while round.peek().is_some() {
                 let batch: Frontier = round.by_ref().take(count_max).collect();
-                self.ask(&batch, depth, context, &mut search, &mut found)?;
+                self.find_next(&batch, depth, context, &mut search, &mut found)?;
                 let values = batch.values().map(|value| bytes_of(value.as_value()));
                 search.bytes -= values.sum::<usize>();
             }
@@ -175,7 +175,7 @@ impl GraphLookup {
     }
 
     /// Looks for a batch of values.
-    fn ask(
+    fn find_next(
         &self,
         batch: &Frontier,
         depth: u64,
@@ -189,11 +189,11 @@ impl GraphLookup {
         needed.add("_id", Depth::Whole);
         needed.add(&self.from.parts().join("."), Depth::Whole);
         let depth_path = self.depth_path.iter().flatten();
-        ask_on_way(&mut needed, depth_path.map(String::as_str));
+        add_on_way(&mut needed, depth_path.map(String::as_str));
         for foreign in context.find(None, &self.collection, &filter, needed)? {
             let foreign = foreign?;
             let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
-            if !search.meet(id)? {
+            if !search.visit(id)? {
                 continue;
             }
             self.from.visit(foreign.view(), &mut |value| search.add_all(value));
@@ -255,31 +255,27 @@ struct Options<'v> {
     restriction: Option<Document<'v>>,
 }
 
+fn depth_max(value: Value<'_>) -> Result<u64, QueryError> {
+    if !value.is_number() {
+        let found = value.element_type().alias();
+        let message = format!("maxDepth requires numeric argument, found type: {found}");
+        return Err(failure(40100, message));
+    }
+    let whole = value.as_integer().ok_or_else(|| {
+        let shown = crate::text::value(value);
+        failure(40102, format!("maxDepth must be representable as a long, found: {shown}"))
+    })?;
+    u64::try_from(whole).map_err(|_| {
+        failure(40101, format!("maxDepth requires a nonnegative argument, found: {whole}"))
+    })
+}
+
 fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
     let mut options = Options::default();
     for (name, value) in specification.iter() {
         match (name, value) {
             ("startWith", value) => options.start = Some(value),
-            ("maxDepth", value) => {
-                if !value.is_number() {
-                    let found = value.element_type().alias();
-                    let message =
-                        format!("maxDepth requires numeric argument, found type: {found}");
-                    return Err(failure(40100, message));
-                }
-                let refuse = |what: &str| {
-                    let shown = crate::text::value(value);
-                    failure(40102, format!("maxDepth {what}, found: {shown}"))
-                };
-                let whole =
-                    value.as_integer().ok_or_else(|| refuse("must be representable as a long"))?;
-                let depth = u64::try_from(whole).map_err(|_| {
-                    let message =
-                        format!("maxDepth requires a nonnegative argument, found: {whole}");
-                    failure(40101, message)
-                })?;
-                options.depth_max = Some(depth);
-            }
+            ("maxDepth", value) => options.depth_max = Some(depth_max(value)?),
             ("restrictSearchWithMatch", Value::Document(filter)) => {
                 options.restriction = Some(filter);
             }

@@ -18,7 +18,7 @@ use frond_doc::path::Path;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::parse::{StageParser, failed_to_parse, one};
-use super::set_path::{ask_on_way, set_path};
+use super::set_path::{add_on_way, set_path};
 use super::stage::{Cardinality, Context, Stage};
 use super::{Documents, Pipeline};
 use crate::code::Code;
@@ -97,7 +97,7 @@ impl Stage for Lookup {
 
     fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        ask_on_way(&mut needed, self.target.iter().map(String::as_str));
+        add_on_way(&mut needed, self.target.iter().map(String::as_str));
         if let Some(equality) = &self.equality {
             needed.add(&equality.local_name(), Depth::Whole);
         }

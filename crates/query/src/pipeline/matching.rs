@@ -27,11 +27,11 @@ impl Stage for Match {
         let filter = self.0.clone().with_variables(context.variables.clone());
         if filter.runs_scripts() {
             let memory = context.variables.memory().clone();
-            let ask = move |document: &DocumentBuf| {
+            let test_or_shape = move |document: &DocumentBuf| {
                 let passes = filter.try_matches(document.view())?;
                 Ok(passes.then(|| document.clone()))
             };
-            return Ok(needed_ahead(input, memory, ask));
+            return Ok(needed_ahead(input, memory, test_or_shape));
         }
         Ok(Box::new(input.filter_map(move |document| {
             let document = match document {

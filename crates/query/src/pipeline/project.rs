@@ -28,9 +28,9 @@ impl Stage for Project {
         let variables = context.variables.clone();
         if self.0.runs_scripts() {
             let memory = variables.memory().clone();
-            let ask =
+            let test_or_shape =
                 move |document: &DocumentBuf| self.0.apply(document.view(), &variables).map(Some);
-            return Ok(needed_ahead(input, memory, ask));
+            return Ok(needed_ahead(input, memory, test_or_shape));
         }
         Ok(Box::new(input.map(move |document| self.0.apply(document?.view(), &variables))))
     }

@@ -46,7 +46,7 @@ fn advance(stages: &mut Vec<Arc<dyn Stage>>, position: usize) -> usize {
         }
         let (mut passing, mut staying) = (Vec::new(), Vec::new());
         for condition in moving {
-            match asked_before(stage, &condition) {
+            match condition_before(stage, &condition) {
                 Some(passes) => passing.push(passes),
                 None => staying.push(condition),
             }
@@ -71,7 +71,7 @@ fn advance(stages: &mut Vec<Arc<dyn Stage>>, position: usize) -> usize {
 
 /// What holds of the documents that go into a stage if and only if `condition` holds of what comes
 /// of them.
-pub(super) fn asked_before(stage: &dyn Stage, condition: &Filter) -> Option<Filter> {
+pub(super) fn condition_before(stage: &dyn Stage, condition: &Filter) -> Option<Filter> {
     // What asks for nothing would go in front of stages that make documents of none, too.
     let paths = condition.paths().filter(|paths| !paths.is_empty())?;
     if stage.order().is_some() {

@@ -5,7 +5,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use crate::large::{Depth, NeededPaths};
 
 /// Has each value on the way to `parts` looked at, the last one too.
-pub(super) fn ask_on_way<'p>(needed: &mut NeededPaths, parts: impl Iterator<Item = &'p str>) {
+pub(super) fn add_on_way<'p>(needed: &mut NeededPaths, parts: impl Iterator<Item = &'p str>) {
     let mut place = needed;
     for part in parts {
         place = place.field(part);

@@ -17,7 +17,7 @@ use super::Documents;
 use super::group::outermost;
 use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::rows::{Input, Rows};
-use super::set_path::{ask_on_way, set_path};
+use super::set_path::{add_on_way, set_path};
 use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
@@ -74,7 +74,7 @@ impl Stage for SetWindowFields {
     fn needed_paths(&self) -> NeededPaths {
         let mut needed = self.sort.as_ref().map(SortPattern::needed_paths).unwrap_or_default();
         for (path, function) in &self.output {
-            ask_on_way(&mut needed, path.iter().map(String::as_str));
+            add_on_way(&mut needed, path.iter().map(String::as_str));
             function.sort_paths().for_each(|path| needed.add(&path, Depth::Whole));
         }
         needed

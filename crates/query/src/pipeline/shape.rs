@@ -71,12 +71,12 @@ impl Tree {
     }
 
     /// Adds what is on the way to rules below these.
-    fn ask(&self, needed: &mut NeededPaths) {
+    fn add_needed(&self, needed: &mut NeededPaths) {
         for (name, rule) in &self.rules {
             if let Rule::Nested(inner) = rule {
                 let field = needed.field(name);
                 field.look(Depth::Level);
-                inner.ask(field);
+                inner.add_needed(field);
                 // The elements of an array that have no rule below are asked what they are.
                 inner.rules.iter().for_each(|(name, _)| {
                     field.field(name);
@@ -136,7 +136,7 @@ impl Shape {
     /// What of documents the rules look at: what is on the way to a rule.
     pub(super) fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        self.root.ask(&mut needed);
+        self.root.add_needed(&mut needed);
         needed
     }
 

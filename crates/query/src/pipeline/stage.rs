@@ -190,12 +190,12 @@ pub(super) trait Counter {
     ) -> Result<Option<DocumentBuf>, QueryError>;
 }
 
-/// Applies `ask`, which runs scripts, to each of the documents, and returns the results it gives:
-/// several are asked together.
+/// Applies `evaluate`, which runs scripts, to each of the documents, and returns the results it
+/// gives: several are asked together.
 pub(super) fn needed_ahead<'a>(
     mut input: Documents<'a>,
     memory: RequestMemory,
-    ask: impl Fn(&DocumentBuf) -> Result<Option<DocumentBuf>, QueryError> + Send + 'a,
+    evaluate: impl Fn(&DocumentBuf) -> Result<Option<DocumentBuf>, QueryError> + Send + 'a,
 ) -> Documents<'a> {
     let mut ahead: BatchReader<DocumentBuf, Option<DocumentBuf>, QueryError> =
         BatchReader::default();
@@ -208,7 +208,7 @@ pub(super) fn needed_ahead<'a>(
     };
     Box::new(std::iter::from_fn(move || {
         loop {
-            match ahead.next(&memory, &mut read, &ask) {
+            match ahead.next(&memory, &mut read, &evaluate) {
                 Ok(Some((_, Some(made)))) => return Some(Ok(made)),
                 Ok(Some((_, None))) => {}
                 Ok(None) => return None,

@@ -8,7 +8,7 @@ use frond_doc::{DocumentBuf, Value, ValueBuf};
 
 use super::parallel::Division;
 use super::parse::{StageParser, one};
-use super::set_path::{ask_on_way, set_path};
+use super::set_path::{add_on_way, set_path};
 use super::stage::{Context, Stage};
 use super::{Documents, Resources};
 use crate::error::QueryError;
@@ -43,9 +43,9 @@ impl Stage for Unwind {
 
     fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        ask_on_way(&mut needed, self.path.parts().iter().map(AsRef::as_ref));
+        add_on_way(&mut needed, self.path.parts().iter().map(AsRef::as_ref));
         if let Some(path) = &self.position_path {
-            ask_on_way(&mut needed, path.iter().map(String::as_str));
+            add_on_way(&mut needed, path.iter().map(String::as_str));
         }
         needed
     }

@@ -28,8 +28,8 @@ pub(super) struct PathBounds {
 /// The properties of an index's path by which conditions on it are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'i> {
-    /// The way two demands on the path combine.
-    pub(super) meeting: Meeting,
+    /// The number of values that a document may have at the path: two demands combine by it.
+    pub(super) path_values: PathValues,
     /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to
     /// a query it is also absent, since the element has no field `0`. So conditions that an absent
     /// value fulfils give no intervals.
@@ -53,9 +53,9 @@ impl<'i> Rules<'i> {
     pub(super) fn new(path: &str, multikey: bool, collation: &'i Collation) -> Rules<'i> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let is_many = multikey && !is_planted(Defect::ManyAsOne);
-        let meeting = if is_many { Meeting::ManyValues } else { Meeting::OneValue };
+        let path_values = if is_many { PathValues::ManyValues } else { PathValues::OneValue };
         Rules {
-            meeting,
+            path_values,
             has_number: path.split('.').any(is_number),
             is_top_level: !path.contains('.'),
             is_hashed: false,
@@ -76,15 +76,15 @@ impl<'i> Rules<'i> {
     }
 
     fn many_values(self) -> Rules<'i> {
-        Rules { meeting: Meeting::ManyValues, ..self }
+        Rules { path_values: PathValues::ManyValues, ..self }
     }
 
     fn one_value(self) -> Rules<'i> {
-        Rules { meeting: Meeting::OneValue, ..self }
+        Rules { path_values: PathValues::OneValue, ..self }
     }
 
     fn element(self) -> Rules<'i> {
-        Rules { meeting: Meeting::OneValue, is_element: true, ..self }
+        Rules { path_values: PathValues::OneValue, is_element: true, ..self }
     }
 
     /// Returns the demand of one test, if it can be trusted.
@@ -95,9 +95,9 @@ impl<'i> Rules<'i> {
     }
 }
 
-/// The way two conditions on one path combine.
+/// The number of values that a document may have at a path: two conditions combine by it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Meeting {
+pub(super) enum PathValues {
     /// One value fulfils both: their intervals are intersected.
     OneValue,
     /// Different array elements may fulfil them: one of them is chosen.
@@ -118,15 +118,15 @@ impl PathBounds {
     }
 
     /// Both demands.
-    fn and(self, other: PathBounds, meeting: Meeting) -> PathBounds {
+    fn and(self, other: PathBounds, path_values: PathValues) -> PathBounds {
         let is_present = self.is_present || other.is_present;
-        let is_exact = self.is_exact && other.is_exact && meeting == Meeting::OneValue;
-        let intervals = match meeting {
-            Meeting::OneValue => self.intervals.intersection(&other.intervals),
-            Meeting::ManyValues if other.intervals.width() < self.intervals.width() => {
+        let is_exact = self.is_exact && other.is_exact && path_values == PathValues::OneValue;
+        let intervals = match path_values {
+            PathValues::OneValue => self.intervals.intersection(&other.intervals),
+            PathValues::ManyValues if other.intervals.width() < self.intervals.width() => {
                 other.intervals
             }
-            Meeting::ManyValues => self.intervals,
+            PathValues::ManyValues => self.intervals,
         };
         PathBounds { intervals, is_present, is_exact }
     }
@@ -172,7 +172,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathB
         Node::And(nodes) => nodes
             .iter()
             .filter_map(|inner| of_node(inner, path, rules))
-            .reduce(|left, right| left.and(right, rules.meeting)),
+            .reduce(|left, right| left.and(right, rules.path_values)),
         Node::Or(nodes) => {
             let branches: Option<Vec<PathBounds>> =
                 nodes.iter().map(|inner| of_node(inner, path, rules)).collect();
@@ -201,7 +201,7 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<P
         Condition::All(inner) => inner
             .iter()
             .filter_map(|inner| of_elements(inner, below, rules))
-            .reduce(|left, right| left.and(right, Meeting::ManyValues)),
+            .reduce(|left, right| left.and(right, PathValues::ManyValues)),
         Condition::Test(Test::ElementDocument(node)) => of_element(node, below, rules),
         _ => None,
     }
@@ -244,7 +244,7 @@ fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
             .iter()
             // A condition that isn't understood makes the whole inexact.
             .map(|inner| of_condition(inner, rules).unwrap_or(PathBounds::anything(false)))
-            .reduce(|left, right| left.and(right, rules.meeting)),
+            .reduce(|left, right| left.and(right, rules.path_values)),
         Condition::Test(test) => rules.check(of_test(test, rules)),
         Condition::Not(inner) => rules.check(of_negation(inner, rules)?),
     }
@@ -263,14 +263,14 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
         Condition::Test(Test::In(membership)) => membership.contains(None) && rules.is_top_level,
         _ => false,
     };
-    if rules.meeting == Meeting::ManyValues && opposes_several(inner) {
+    if rules.path_values == PathValues::ManyValues && opposes_several(inner) {
         return None;
     }
     // None of the values lies within exact intervals, so that each key lies outside.
     let condition = inner;
     let inner = of_condition(condition, rules.one_value());
     // `a.b` reaches nothing in `{a: [1]}`, not even null, though its key is that of null.
-    let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
+    let may_be_null = rules.is_top_level || rules.path_values == PathValues::OneValue;
     // The elements of an array say nothing of what isn't one.
     let is_of_elements = has_element_test(condition);
     // A comparison with null finds absent values, too; `$type` and `$exists` distinguish them.
@@ -283,7 +283,7 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     match inner.filter(decides) {
         Some(inner) => {
             // One of several values may lie outside, and another not.
-            let is_exact = inner.is_exact && rules.meeting == Meeting::OneValue;
+            let is_exact = inner.is_exact && rules.path_values == PathValues::OneValue;
             let outside = inner.intervals.complement();
             Some(PathBounds { intervals: outside, is_present, is_exact })
         }

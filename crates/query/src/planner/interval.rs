@@ -193,7 +193,7 @@ impl Intervals {
     }
 
     /// Whether some value of the type of `value` lies within.
-    pub(super) fn meets_type(&self, value: Value<'_>) -> bool {
+    pub(super) fn has_type(&self, value: Value<'_>) -> bool {
         let bracket = Intervals(vec![Interval::bracket(value)]);
         !self.intersection(&bracket).0.is_empty()
     }

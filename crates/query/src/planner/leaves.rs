@@ -102,15 +102,15 @@ impl Leaves {
             return demand.is_present;
         }
         // A field that is absent in one element and there in another has only the other's leaf.
-        let may_be_absent = is_multikey && demand.intervals.meets_type(Value::Null);
-        let may_be_whole = demand.intervals.is_all() || meets_documents(&demand.intervals);
+        let may_be_absent = is_multikey && demand.intervals.has_type(Value::Null);
+        let may_be_whole = demand.intervals.is_all() || has_documents(&demand.intervals);
         (!may_be_absent || is_planted(Defect::AbsentElement))
             && (!may_be_whole || is_planted(Defect::WholeDocuments))
     }
 }
 
 /// Whether a document that isn't empty lies within: such documents are no leaves.
-fn meets_documents(intervals: &Intervals) -> bool {
+fn has_documents(intervals: &Intervals) -> bool {
     let empty = Interval::point(Value::Document(Document::empty()));
     let others = Intervals::union_of(vec![Interval::bracket(Value::Document(Document::empty()))])
         .intersection(&Intervals::union_of(vec![empty]).complement());

@@ -57,7 +57,7 @@ fn within(region: &Region, surface: Surface<'_>) -> Option<Cells> {
         (Surface::Sphere, Region::Plane(_)) | (Surface::Plane(_), Region::Shape(_)) => None,
         (Surface::Sphere, _) => Some(cells::searched(&|point| region.distance(point))),
         (Surface::Plane(grid), Region::Plane(area)) => {
-            Some(grid.searched(&[area.bounds()], &|low, high| area.may_meet(low, high)))
+            Some(grid.searched(&[area.bounds()], &|low, high| area.may_intersect(low, high)))
         }
         (Surface::Plane(grid), Region::Cap(centre, angle)) => {
             Some(grid.searched(&planar::boxes_of_cap(*centre, *angle), &|_, _| true))

@@ -346,7 +346,7 @@ fn sort_keys() {
 }
 
 #[test]
-fn checks_tell_where_to_go_on() {
+fn checks_return_where_to_go_on() {
     let bounds = |start: &'static [u8], end: &'static [u8]| Bounds {
         start: Some(start.into()),
         end: Some(end.into()),
@@ -369,7 +369,7 @@ fn checks_tell_where_to_go_on() {
 }
 
 #[test]
-fn bounds_are_told_as_mongodb_tells_them() {
+fn bounds_are_shown_as_mongodb_shows_them() {
     for (pattern, filter, expected) in [
         (r#"{"a": 1}"#, r#"{"a": 5}"#, "a [5, 5]"),
         (r#"{"a": 1}"#, r#"{"a": {"$gt": 5, "$lte": 9.5}}"#, "a (5, 9.5]"),
@@ -391,9 +391,9 @@ fn bounds_are_told_as_mongodb_tells_them() {
         let Plan::IndexScan(scan) = plan_by(pattern, filter) else {
             panic!("{pattern} should be used for {filter}");
         };
-        let bounds =
+        let text_of =
             |field: &super::FieldBounds| format!("{} {}", field.name, field.texts(false).join(" "));
-        let bounds: Vec<String> = scan.fields.iter().map(bounds).collect();
+        let bounds: Vec<String> = scan.fields.iter().map(text_of).collect();
         assert_eq!(bounds.join("; "), expected, "{pattern} {filter}");
     }
 }

@@ -328,35 +328,51 @@ impl Maker {
                 self.push(making, State::Place(place, next))
             }
             Node::Repeat(repeat) => self.repeat(making, repeat, next, depth),
-            Node::Sequence(parts) => {
-                let mut made = next;
-                match making.direction {
-                    Direction::Forwards => {
-                        for part in parts.iter().rev() {
-                            made = self.make(making, part, made, depth)?;
-                        }
-                    }
-                    Direction::Backwards => {
-                        for part in parts {
-                            made = self.make(making, part, made, depth)?;
-                        }
-                    }
-                }
-                Some(made)
-            }
-            Node::Choice(parts) => {
-                let mut made: Option<usize> = None;
-                for part in parts {
-                    let one = self.make(making, part, next, depth)?;
-                    made = Some(match made {
-                        Some(others) => self.push(making, State::Either(others, one))?,
-                        None => one,
-                    });
-                }
-                made
-            }
+            Node::Sequence(parts) => self.sequence(making, parts, next, depth),
+            Node::Choice(parts) => self.choice(making, parts, next, depth),
             Node::Group(Kind::Atomic, _) | Node::Opaque(_) => None,
         }
+    }
+
+    fn sequence(
+        &mut self,
+        making: &mut Making,
+        parts: &[Node],
+        next: usize,
+        depth: usize,
+    ) -> Option<usize> {
+        let mut made = next;
+        match making.direction {
+            Direction::Forwards => {
+                for part in parts.iter().rev() {
+                    made = self.make(making, part, made, depth)?;
+                }
+            }
+            Direction::Backwards => {
+                for part in parts {
+                    made = self.make(making, part, made, depth)?;
+                }
+            }
+        }
+        Some(made)
+    }
+
+    fn choice(
+        &mut self,
+        making: &mut Making,
+        parts: &[Node],
+        next: usize,
+        depth: usize,
+    ) -> Option<usize> {
+        let mut made: Option<usize> = None;
+        for part in parts {
+            let one = self.make(making, part, next, depth)?;
+            made = Some(match made {
+                Some(others) => self.push(making, State::Either(others, one))?,
+                None => one,
+            });
+        }
+        made
     }
 
     /// The program of a group that looks around.

@@ -355,7 +355,7 @@ pub(super) fn apply_add_to_set(
     };
     let mut missing = values.missing(memory)?;
     for element in array.iter() {
-        if missing.meet(element)? && slot.current.is_some() {
+        if missing.strike_out(element)? && slot.current.is_some() {
             slot.keep();
             return Ok(());
         }

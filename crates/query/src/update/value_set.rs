@@ -90,7 +90,7 @@ pub(super) fn count_lookup(value: Value<'_>, memory: &RequestMemory) -> Result<(
 /// The values of a `$addToSet` that weren't found in the array.
 pub struct Missing<'s> {
     set: &'s ValueSet,
-    /// For each in the set's order, whether it was met.
+    /// For each in the set's order, whether it was struck out.
     is_matched: Vec<bool>,
     /// Those that weren't.
     count: usize,
@@ -103,7 +103,7 @@ impl<'s> Missing<'s> {
     ///
     /// # Errors
     /// The error of the request, if it is to stop.
-    pub fn meet(&mut self, value: Value<'_>) -> Result<bool, QueryError> {
+    pub fn strike_out(&mut self, value: Value<'_>) -> Result<bool, QueryError> {
         count_lookup(value, &self.memory)?;
         if let Some(place) = self.set.place(value)
             && !std::mem::replace(&mut self.is_matched[place], true)
@@ -113,7 +113,7 @@ impl<'s> Missing<'s> {
         Ok(self.count == 0)
     }
 
-    /// The values that weren't met, each once, as they came.
+    /// The values that weren't struck out, each once, as they came.
     pub fn into_values(self) -> impl Iterator<Item = Value<'s>> {
         let missing =
             self.set.sorted.iter().zip(&self.is_matched).filter(|(_, is_matched)| !**is_matched);

@@ -30,7 +30,7 @@ fn filters_match_as_the_model_does() {
 
 /// Thousands of branches are work, and whether to go on is asked among them.
 #[test]
-fn a_filter_of_many_branches_stops_when_it_is_told_to() {
+fn a_filter_of_many_branches_stops_on_request() {
     for operator in ["$or", "$nor", "$and"] {
         let branch = |number: i32| match operator {
             "$and" => format!(r#"{{"a": {{"$ne": {number}}}}}"#),

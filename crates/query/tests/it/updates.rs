@@ -202,7 +202,7 @@ fn large_sets_of_values_take_no_minutes() {
 
 /// Every operator on arrays asks whether to go on, and what it makes of little is charged.
 #[test]
-fn operators_on_arrays_stop_when_they_are_told_to() {
+fn operators_on_arrays_stop_on_request() {
     let numbers: Vec<ValueBuf> = (0..9_000).map(|number| Value::Int32(number).to_buf()).collect();
     let before = array_of(&numbers);
     let stop = || Err(QueryError::new(Code::MaxTimeMSExpired, "it is time"));

@@ -25,7 +25,7 @@ pub(super) struct Observer {
     pub acknowledged: BTreeMap<u64, EntryIndex>,
     newest: EntryIndex,
     /// Reads, and what had been acknowledged when they were asked for.
-    begin_read: BTreeMap<(MemberId, ReadId), EntryIndex>,
+    newest_at_read: BTreeMap<(MemberId, ReadId), EntryIndex>,
     pub read_count: u64,
     /// A read that was answered at once was stale.
     pub stale: bool,
@@ -106,7 +106,7 @@ impl Observer {
     }
 
     pub fn begin_read(&mut self, member: MemberId, read: ReadId) {
-        self.begin_read.insert((member, read), self.newest);
+        self.newest_at_read.insert((member, read), self.newest);
     }
 
     /// Notes what a read answered.
@@ -119,7 +119,7 @@ impl Observer {
         read: ReadId,
         index: EntryIndex,
     ) -> Result<(), Violation> {
-        let newest = self.begin_read.remove(&(member, read));
+        let newest = self.newest_at_read.remove(&(member, read));
         let newest = newest.ok_or_else(|| Violation("a read that wasn't asked for".to_owned()))?;
         self.read_count += 1;
         if newest <= index {

@@ -81,7 +81,7 @@ struct Requests {
 }
 
 /// A request to a server.
-struct Ask<'a> {
+struct HttpRequest<'a> {
     method: Method,
     /// The path below the base; empty for the base itself.
     act: &'a str,
@@ -145,11 +145,11 @@ impl Requests {
     }
 
     /// Sends a request until it is answered.
-    fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failed> {
+    fn send(&self, outgoing: &HttpRequest<'_>) -> Result<Bytes, Failed> {
         let mut wait = Duration::from_millis(WAIT_MILLIS);
         let mut attempt = 1;
         loop {
-            match block_on(self.ask_once(ask)) {
+            match block_on(self.send_once(outgoing)) {
                 Err(Failed::Cut(_)) if attempt < self.attempts => {
                     std::thread::sleep(wait);
                     (attempt, wait) = (attempt + 1, wait * 2);
@@ -159,20 +159,21 @@ impl Requests {
         }
     }
 
-    async fn ask_once(&self, ask: &Ask<'_>) -> Result<Bytes, Failed> {
+    async fn send_once(&self, outgoing: &HttpRequest<'_>) -> Result<Bytes, Failed> {
         let mut url = self.base.clone();
-        if !ask.act.is_empty()
+        if !outgoing.act.is_empty()
             && let Ok(mut path) = url.path_segments_mut()
         {
-            path.push(ask.act);
+            path.push(outgoing.act);
         }
-        let mut request = self.client.request(ask.method.clone(), url).body(ask.body.clone());
+        let mut request =
+            self.client.request(outgoing.method.clone(), url).body(outgoing.body.clone());
         request = request.header("content-type", BYTES);
         request = request.header(PROTOCOL_HEADER, PROTOCOL_VERSION);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
-        let lease = if ask.with_lease { self.leases().last().cloned() } else { None };
+        let lease = if outgoing.with_lease { self.leases().last().cloned() } else { None };
         if let Some(lease) = lease {
             request = request.header(LEASE_HEADER, lease);
         }
@@ -186,7 +187,7 @@ impl Requests {
         };
         let response = request.send().await.map_err(cut)?;
         let (status, is_bson) = (response.status(), is_bson(&response));
-        let body = read(response, ask.bytes_max).await.map_err(|error| match error {
+        let body = read(response, outgoing.bytes_max).await.map_err(|error| match error {
             ReadError::Cut(error) => cut(error),
             ReadError::TooLong => Failed::Refused(Error::damaged("the answer is too long")),
         })?;
@@ -209,12 +210,12 @@ impl Requests {
     fn get_many(
         &self,
         hashes: &[ChunkHash],
-        ask: &dyn Fn(Ask<'_>) -> Result<Bytes, Error>,
+        send: &dyn Fn(HttpRequest<'_>) -> Result<Bytes, Error>,
     ) -> Result<Vec<Chunk>, Error> {
         let mut chunks: Vec<Chunk> = Vec::with_capacity(hashes.len());
         while let Some(wanted) = hashes.get(chunks.len()..).filter(|rest| !rest.is_empty()) {
             let wanted = &wanted[..wanted.len().min(NAMES_MAX)];
-            let body = ask(Ask {
+            let body = send(HttpRequest {
                 method: Method::POST,
                 act: "get",
                 body: encode_hashes(wanted).into(),
@@ -239,7 +240,7 @@ impl Drop for Requests {
     fn drop(&mut self) {
         // Tried once, the newest first: where that fails, leases end by themselves.
         while !self.leases().is_empty() {
-            let end = Ask {
+            let end = HttpRequest {
                 method: Method::POST,
                 act: "end",
                 body: Bytes::new(),
@@ -247,7 +248,7 @@ impl Drop for Requests {
                 with_lease: true,
             };
             let ended =
-                async { tokio::time::timeout(END_TIME_MAX, self.ask_once(&end)).await.ok() };
+                async { tokio::time::timeout(END_TIME_MAX, self.send_once(&end)).await.ok() };
             match block_on(ended) {
                 Some(Ok(_) | Err(Failed::NoLease(_))) => drop(self.leases().pop()),
                 _ => return,
@@ -332,14 +333,14 @@ impl HttpRemote {
     }
 
     /// Asks with a lease, and with another one if it is gone.
-    fn ask(&self, ask: Ask<'_>) -> Result<Bytes, Error> {
+    fn send(&self, outgoing: HttpRequest<'_>) -> Result<Bytes, Error> {
         if self.0.leases().is_empty() {
             self.state()?;
         }
-        match self.0.ask(&ask) {
+        match self.0.send(&outgoing) {
             Err(Failed::NoLease(_)) => {
                 self.state()?;
-                Ok(self.0.ask(&ask)?)
+                Ok(self.0.send(&outgoing)?)
             }
             done => Ok(done?),
         }
@@ -357,8 +358,8 @@ impl HttpRemote {
         ))
     }
 
-    fn post<'a>(act: &'a str, body: Bytes, bytes_max: usize) -> Ask<'a> {
-        Ask { method: Method::POST, act, body, bytes_max, with_lease: true }
+    fn post<'a>(act: &'a str, body: Bytes, bytes_max: usize) -> HttpRequest<'a> {
+        HttpRequest { method: Method::POST, act, body, bytes_max, with_lease: true }
     }
 }
 
@@ -376,7 +377,7 @@ fn validated(body: Bytes) -> Result<DocumentBuf, Error> {
 
 impl Remote for HttpRemote {
     fn state(&self) -> Result<Option<RemoteState>, Error> {
-        let body = self.0.ask(&Ask {
+        let body = self.0.send(&HttpRequest {
             method: Method::GET,
             act: "",
             body: Bytes::new(),
@@ -391,7 +392,7 @@ impl Remote for HttpRemote {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         let mut there = Vec::with_capacity(hashes.len());
         for part in hashes.chunks(NAMES_MAX) {
-            let body = self.ask(HttpRemote::post("has", encode_hashes(part).into(), NAMES_MAX))?;
+            let body = self.send(HttpRemote::post("has", encode_hashes(part).into(), NAMES_MAX))?;
             if body.len() != part.len() {
                 return Err(Error::damaged("the server answered for another number of chunks"));
             }
@@ -401,7 +402,7 @@ impl Remote for HttpRemote {
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
-        self.0.get_many(hashes, &|ask| self.ask(ask))
+        self.0.get_many(hashes, &|outgoing| self.send(outgoing))
     }
 
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), Error> {
@@ -415,17 +416,17 @@ impl Remote for HttpRemote {
             let count = rest.iter().take_while(fits).count().max(1);
             let (part, after) = rest.split_at(count);
             let body = frame::encode(part, frame::FrameEffort::Quick);
-            self.ask(HttpRemote::post("put", body.into(), NAMES_MAX))?;
+            self.send(HttpRemote::post("put", body.into(), NAMES_MAX))?;
             rest = after;
         }
         Ok(())
     }
 
     fn update(&self, update: &RefUpdate) -> Result<(), Error> {
-        let ask = HttpRemote::post("update", update.encode(), NAMES_MAX);
+        let outgoing = HttpRemote::post("update", update.encode(), NAMES_MAX);
         let mut wait = Duration::from_millis(WAIT_MILLIS);
         for attempt in 1.. {
-            match block_on(self.0.ask_once(&ask)) {
+            match block_on(self.0.send_once(&outgoing)) {
                 Ok(_) => return Ok(()),
                 Err(Failed::Refused(error)) => return Err(self.of_update(error)),
                 Err(Failed::NoLease(error) | Failed::Cut(error)) => {
@@ -454,7 +455,7 @@ impl HttpImage {
     /// `Unavailable` if it doesn't answer; what it says.
     pub fn take(url: &str, options: &HttpOptions) -> Result<HttpImage, Error> {
         let requests = Requests::new(url.trim_end_matches('/'), &[ROOT, "backup"], options)?;
-        let record = validated(requests.ask(&Ask {
+        let record = validated(requests.send(&HttpRequest {
             method: Method::POST,
             act: "",
             body: Bytes::new(),
@@ -495,6 +496,6 @@ impl ImageSource for HttpImage {
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
-        self.requests.get_many(hashes, &|ask| Ok(self.requests.ask(&ask)?))
+        self.requests.get_many(hashes, &|outgoing| Ok(self.requests.send(&outgoing)?))
     }
 }

@@ -199,7 +199,7 @@ pub fn reflog(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
         return request
             .of_ref(request.database, branch, |at| request.on(&find, request.database, at, None));
     }
-    // A version that is no branch has no changes: those of all are told then.
+    // A version that is no branch has no changes: those of all are reported then.
     let open = request.server.frond.database(request.database);
     let is_branch = open.is_ok_and(|open| open.branch().is_some());
     let at = if is_branch { VersionScope::Open } else { VersionScope::All };

@@ -28,8 +28,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Logs in within a `hello`, if it asks for that: what is wrong with it is told when it is asked
-/// for by itself.
+/// Logs in within a `hello`, if it asks for that: what is wrong with it is reported when it is
+/// asked for by itself.
 pub fn speculate(request: &Request<'_>, login: Document<'_>, answer: &mut DocumentBuilder) {
     let database = login.get("db").and_then(|database| database.as_str()).unwrap_or(EXTERNAL);
     let fields = Fields::of_part("speculativeAuthenticate", login);

@@ -1,5 +1,5 @@
 //! `getClusterParameter` and `setClusterParameter`: settings of the data directory. There is one,
-//! `changeStreamOptions`: how long change streams have former documents.
+//! `changeStreamOptions`: how long former documents are kept for change streams.
 
 use frond_db::{AccessChange, AccessKind, CHANGE_STREAM_OPTIONS, Error};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
@@ -11,7 +11,7 @@ use crate::tables;
 
 const IMAGES: &str = "preAndPostImages";
 const EXPIRE: &str = "expireAfterSeconds";
-/// As long as the log is kept.
+/// They are kept as long as the log.
 const OFF: &str = "off";
 
 /// Answers with parameters: one by its name, several, or all.

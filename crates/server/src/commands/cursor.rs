@@ -38,12 +38,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
     fields.ignore(&["term", "lastKnownCommittedOpTime"]);
     fields.finish()?;
     let mut checked_out = match request.parking.take_resumed() {
-        Some(parked) => {
-            request.server.waiting.leave(&parked.place, &parked.operation);
-            let checked_out = request.server.cursors.resume(id, parked.into_cursor());
-            checked_out.check_killed()?;
-            checked_out
-        }
+        Some(parked) => resume(request, id, parked)?,
         None => check_out(request, id, collection, is_timed)?,
     };
     if let Some(origin) = &checked_out.cursor().origin {
@@ -80,6 +75,14 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         id
     };
     Ok(reply::end_batch(answer, next_id, &facts))
+}
+
+/// Takes a cursor whose wait for events has ended.
+fn resume<'a>(request: &'a Request<'_>, id: i64, parked: Parked) -> Result<CheckedOut<'a>, Error> {
+    request.server.waiting.leave(&parked.place, &parked.operation);
+    let checked_out = request.server.cursors.resume(id, parked.into_cursor());
+    checked_out.check_killed()?;
+    Ok(checked_out)
 }
 
 /// Takes a cursor to read from it.
@@ -186,11 +189,13 @@ fn place_of(request: &Request<'_>, collection: &str, is_stream: bool) -> WatchTa
     if is_stream && request.database_name == "admin" {
         return WatchTarget::All;
     }
-    let Ok(database) = request.database() else { return WatchTarget::Untold };
-    let Some(branch) = database.branch() else { return WatchTarget::Untold };
+    let Ok(database) = request.database() else { return WatchTarget::Unrecorded };
+    let Some(branch) = database.branch() else { return WatchTarget::Unrecorded };
     let (name, branch) = (database.repository_name().to_owned(), branch.to_owned());
     match collection {
-        _ if SILENT.contains(&&*name) || collection.starts_with("system.") => WatchTarget::Untold,
+        _ if SILENT.contains(&&*name) || collection.starts_with("system.") => {
+            WatchTarget::Unrecorded
+        }
         _ if collection.starts_with("$cmd") => WatchTarget::Branch(name, branch),
         _ => WatchTarget::Collection(name, branch, collection.to_owned()),
     }

@@ -79,24 +79,9 @@ fn explain(
     let database = request.database()?;
     let mut purpose = Purpose::Find;
     let mut find = match name {
-        "aggregate" => {
-            let collection = aggregate::target(request.database_name, argument)?;
-            if command.get("explain").is_some() {
-                let message = "The 'explain' option is illegal when an explain verbosity is also \
-                               provided";
-                return Err(Error::invalid(Code::FailedToParse, message));
-            }
-            let mut command = aggregate::read(Fields::of_command("aggregate", command)?)?;
-            command.request.interrupt = request.operation.interrupt();
-            return aggregate(&database, collection, &command.request, verbosity);
-        }
+        "aggregate" => return explain_aggregate(request, &database, command, verbosity),
         "mapReduce" | "mapreduce" => {
-            let collection = collection_name(request.database_name, argument)?;
-            map_reduce::refuse_view(request, &database, collection)?;
-            let (mut map_reduce_request, _) =
-                map_reduce::read(Fields::of_command("mapReduce", command)?, &database)?;
-            map_reduce_request.interrupt = request.operation.interrupt();
-            return aggregate(&database, Some(collection), &map_reduce_request, verbosity);
+            return explain_map_reduce(request, &database, command, verbosity);
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
         "count" => {
@@ -132,6 +117,40 @@ fn explain(
     find.interrupt = request.operation.interrupt();
     let collection = collection_name(request.database_name, argument)?;
     search_explained(&database, collection, &find, purpose, verbosity)
+}
+
+fn explain_aggregate(
+    request: &Request<'_>,
+    database: &Repository,
+    command: Document<'_>,
+    verbosity: Verbosity,
+) -> Result<DocumentBuf, Error> {
+    let collection = aggregate::target(request.database_name, argument_of(command))?;
+    if command.get("explain").is_some() {
+        let message = "The 'explain' option is illegal when an explain verbosity is also provided";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    let mut command = aggregate::read(Fields::of_command("aggregate", command)?)?;
+    command.request.interrupt = request.operation.interrupt();
+    aggregate(database, collection, &command.request, verbosity)
+}
+
+fn explain_map_reduce(
+    request: &Request<'_>,
+    database: &Repository,
+    command: Document<'_>,
+    verbosity: Verbosity,
+) -> Result<DocumentBuf, Error> {
+    let collection = collection_name(request.database_name, argument_of(command))?;
+    map_reduce::refuse_view(request, database, collection)?;
+    let (mut pipeline, _) = map_reduce::read(Fields::of_command("mapReduce", command)?, database)?;
+    pipeline.interrupt = request.operation.interrupt();
+    aggregate(database, Some(collection), &pipeline, verbosity)
+}
+
+/// The value of a command's first field.
+fn argument_of<'d>(command: Document<'d>) -> Value<'d> {
+    command.iter().next().map_or(Value::Null, |(_, argument)| argument)
 }
 
 /// The search of a `distinct`, of the field whose values it gives.

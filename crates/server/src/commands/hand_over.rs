@@ -12,7 +12,7 @@
 //! | `copy` | target | fetches from the leader `from`; with `handover`, becomes what that says |
 //! | `refs`, `chunks` | source | what the target asks for meanwhile |
 //! | `leave` | source | nothing changes from now on |
-//! | `records` | source, target | tells sessions' records, or with `records` remembers them |
+//! | `records` | source, target | sends sessions' records, or with `records` remembers them |
 //! | `take`, `left`, `stay` | | the fence, once it is clear where the database is |
 //! | `drop` | | a copy that stayed behind, with the fence of the latest move |
 

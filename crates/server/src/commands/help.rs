@@ -1,7 +1,7 @@
-//! `frondHelp`: what Frond's own commands are for, from the page that describes them.
+//! `frondHelp`: describes Frond's own commands, from their page.
 //!
 //! `docs/commands.md` has a section a command: its synopsis (lines that are set in by four), what
-//! it does, what it answers, an example, its errors. A test sees to it that no command lacks one.
+//! it does, what it answers, an example, its errors. A test refuses a command without one.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value};

@@ -174,7 +174,7 @@ fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<()
     done
 }
 
-/// Tells that a login has failed: the operator hears why, the client doesn't.
+/// Reports that a login has failed: to the operator why, to the client only that.
 fn reported_failure(request: &Request<'_>, login: &Conversation, reason: &Error) -> Error {
     let error = failed();
     EndedLogin::of(login).report_failure(request.server, request.peer, &error, reason);

@@ -128,10 +128,10 @@ pub fn set(request: &Request<'_>) -> Answer {
         fields.ignore(&[name]);
     }
     let unknown = fields.finish().is_err();
-    let asked = request.body.iter().skip(1);
-    let asked = asked.filter(|(name, _)| !name.starts_with('$') && *name != "lsid");
+    let requested = request.body.iter().skip(1);
+    let requested = requested.filter(|(name, _)| !name.starts_with('$') && *name != "lsid");
     let mut first = None;
-    for (name, wanted) in asked {
+    for (name, wanted) in requested {
         match PARAMETERS.iter().find(|(known, _)| *known == name) {
             Some((_, append)) => {
                 let was = set_one(request.server, (name, *append), wanted)?;

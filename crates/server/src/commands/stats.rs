@@ -67,7 +67,8 @@ fn append_scaled(answer: &mut DocumentBuilder, name: &str, value: Value<'_>, sca
 pub fn db_stats(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let scale = read_scale(&mut fields)?;
-    let tells_free = fields.value("freeStorage").is_some_and(|tells| tells.as_integer() != Some(0));
+    let shows_free =
+        fields.value("freeStorage").is_some_and(|option| option.as_integer() != Some(0));
     fields.finish()?;
     let database = request.database()?;
     let (views, collections): (Vec<_>, Vec<_>) =
@@ -89,7 +90,7 @@ pub fn db_stats(request: &Request<'_>) -> Answer {
         .append("storageSize", scaled(sums.storage_bytes));
     // What is free is free for all databases, and no part of any.
     let free = |answer: &mut DocumentBuilder, name: &str| {
-        if tells_free {
+        if shows_free {
             answer.append(name, scaled(0));
         }
     };

@@ -4,7 +4,7 @@
 const OWN: &str = "frond";
 /// The longest word that is compared: no command's name is longer.
 const LETTERS_MAX: usize = 40;
-/// With more that is wrong a long word is another one.
+/// The most letters of a long word that may be wrong: with more it is another word.
 const WRONG_MAX: usize = 3;
 
 /// `; did you mean 'frondCommit'?`, or nothing if none of `names` is nearly so.
@@ -15,9 +15,8 @@ pub fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
-/// The name that is nearest: as it is but for upper and lower case, without `frond`, or
-/// with a letter in three at most, and three in all, that is wrong, missing, too much, or changed
-/// places.
+/// The nearest name: equal but for upper and lower case or without `frond`, or with at most one
+/// letter in three, and three in all, that is wrong, missing, superfluous or swapped.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let letters = word.chars().count();

@@ -5,7 +5,7 @@
 //! entries of all documents, and no others. `frond fsck` checks the data directory as a whole.
 
 use frond_db::catalog::ID_INDEX_NAME;
-use frond_db::{CheckedIndex, Error};
+use frond_db::{Checked, CheckedIndex, Error};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -40,28 +40,13 @@ pub fn run(request: &Request<'_>) -> Answer {
     let database = request.database()?;
     let interrupt = CurrentOperation::new(&request.operation).interrupt();
     let checked = database.check_collection(collection, &interrupt)?;
-    // A collated collection has an index of `_id` beside its documents.
-    let (of_ids, others): (Vec<&CheckedIndex>, Vec<&CheckedIndex>) =
-        checked.indexes.iter().partition(|index| index.name == ID_INDEX_NAME);
     let mut answer = DocumentBuilder::new();
     answer
         .append("ns", Value::String(&request.namespace(collection)))
         .append("nInvalidDocuments", reply::number(checked.invalid))
         .append("nNonCompliantDocuments", Value::Int32(0))
-        .append("nrecords", reply::number(checked.documents))
-        .append("nIndexes", reply::number(others.len() as u64 + 1));
-    answer.begin_document("keysPerIndex").append(ID_INDEX_NAME, reply::number(checked.documents));
-    for index in &others {
-        answer.append(&index.name, reply::number(index.keys));
-    }
-    answer.end();
-    answer.begin_document("indexDetails");
-    let is_id_valid = checked.invalid == 0 && of_ids.iter().all(|index| index.is_valid());
-    answer.begin_document(ID_INDEX_NAME).append("valid", Value::Boolean(is_id_valid)).end();
-    for index in &others {
-        answer.begin_document(&index.name).append("valid", Value::Boolean(index.is_valid())).end();
-    }
-    answer.end();
+        .append("nrecords", reply::number(checked.documents));
+    append_indexes(&mut answer, &checked);
     answer
         .append("valid", Value::Boolean(checked.is_valid()))
         .append("repaired", Value::Boolean(false));
@@ -77,7 +62,27 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Which indexes have entries that are wrong, and how many: MongoDB tells each entry.
+/// Appends how many indexes there are, their keys, and whether each is valid.
+fn append_indexes(answer: &mut DocumentBuilder, checked: &Checked) {
+    // A collated collection has an index of `_id` beside its documents.
+    let (of_ids, others): (Vec<&CheckedIndex>, Vec<&CheckedIndex>) =
+        checked.indexes.iter().partition(|index| index.name == ID_INDEX_NAME);
+    answer.append("nIndexes", reply::number(others.len() as u64 + 1));
+    answer.begin_document("keysPerIndex").append(ID_INDEX_NAME, reply::number(checked.documents));
+    for index in &others {
+        answer.append(&index.name, reply::number(index.keys));
+    }
+    answer.end();
+    answer.begin_document("indexDetails");
+    let is_id_valid = checked.invalid == 0 && of_ids.iter().all(|index| index.is_valid());
+    answer.begin_document(ID_INDEX_NAME).append("valid", Value::Boolean(is_id_valid)).end();
+    for index in &others {
+        answer.begin_document(&index.name).append("valid", Value::Boolean(index.is_valid())).end();
+    }
+    answer.end();
+}
+
+/// Which indexes have entries that are wrong, and how many: MongoDB lists each entry.
 fn append_entries(
     answer: &mut DocumentBuilder,
     name: &str,

@@ -29,8 +29,8 @@ pub struct LateHello<'a> {
 }
 
 impl LateHello<'_> {
-    /// Answers; tells whether the connection goes on. `has_more`: the client has said more already,
-    /// which ends the repeating.
+    /// Answers; returns whether the connection goes on. `has_more`: the client has said more
+    /// already, which ends the repeating.
     pub async fn answer_until_change(
         mut self,
         socket: &IdleSocket,

@@ -193,9 +193,7 @@ impl OpenCursor {
             if is_too_much && (bytes > ANSWER_BYTES_MAX || !room.fits(bytes)) {
                 return Err(Error::invalid(Code::ExceededMemoryLimit, NO_MEMORY_TO_KEEP));
             }
-            answer.push(Value::Document(document.view()));
-            self.batch_documents += 1;
-            self.note_token(&document);
+            self.append_document(answer, &document);
             if is_too_much {
                 break false;
             }
@@ -203,6 +201,12 @@ impl OpenCursor {
         };
         room.finish(answer.bytes() + ANSWER_BYTES_MARGIN);
         Ok(is_last)
+    }
+
+    fn append_document(&mut self, answer: &mut DocumentBuilder, document: &DocumentBuf) {
+        answer.push(Value::Document(document.view()));
+        self.batch_documents += 1;
+        self.note_token(document);
     }
 
     /// Notes behind which event of a change stream to go on.

@@ -108,7 +108,7 @@ fn batch(cursor: &mut OpenCursor, max: Option<u64>) -> (usize, bool) {
 }
 
 #[test]
-fn batches_end_where_they_are_told() {
+fn batches_end_at_their_limits() {
     let mut five = cursor(5, None);
     assert_eq!(batch(&mut five, Some(0)), (0, false));
     assert_eq!(batch(&mut five, Some(2)), (2, false));

@@ -45,7 +45,7 @@ pub(super) fn statements_from(
     Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
-/// Tells the log of an operation that took long, and the profiler, where that is asked for.
+/// Reports an operation that took long to the log, and to the profiler where that is on.
 pub(super) fn report(
     server: &Shared,
     (operation, sequences): (&Operation, &[DocumentSequence]),
@@ -210,7 +210,7 @@ fn listed<'a>(
     listed.iter().flat_map(|list| list.iter()).filter_map(|it| it.as_document()).collect()
 }
 
-/// A statement as the log and the profiler tell it, with its command's comment.
+/// A statement as the log and the profiler show it, with its command's comment.
 fn statement_command(operation: &Operation, statement: &Statement<'_>) -> DocumentBuf {
     let Statement { sent: statement, name, .. } = statement;
     let mut command = DocumentBuilder::new();
@@ -235,8 +235,8 @@ fn statement_command(operation: &Operation, statement: &Statement<'_>) -> Docume
     command.build()
 }
 
-/// Tells of something in its database. What can't be told there (the disk is full, the branch is
-/// closed) is told nowhere: the operation is over. Those after it aren't told for a while, either.
+/// Records something in its database. What can't be recorded there (the disk is full, the branch is
+/// closed) is recorded nowhere: the operation is over. Nor are those after it, for a while.
 fn insert_entry(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 2]>) {
     if server.profiler.is_paused() {
         return;

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 /// The command that turns fail points on and off is never hit.
 const NEVER_HIT: &str = "configureFailPoint";
 
-/// A command that asks.
+/// A command that may fail.
 pub struct FaultedCommand<'a> {
     /// Its name in the table, and its aliases.
     pub names: (&'a str, &'a [&'a str]),
@@ -78,13 +78,13 @@ impl FailCommand {
     }
 
     /// Whether a command is one of those that fail.
-    pub fn is_for(&self, asking: &FaultedCommand<'_>) -> bool {
-        let (name, aliases) = asking.names;
+    pub fn is_for(&self, command: &FaultedCommand<'_>) -> bool {
+        let (name, aliases) = command.names;
         let is_named = |wanted: &String| wanted == name || aliases.contains(&wanted.as_str());
         name != NEVER_HIT
             && (self.all_commands || self.commands.iter().any(is_named))
-            && self.app_name.as_deref().is_none_or(|wanted| asking.app_name == Some(wanted))
-            && self.namespace.as_deref().is_none_or(|wanted| asking.namespace == wanted)
+            && self.app_name.as_deref().is_none_or(|wanted| command.app_name == Some(wanted))
+            && self.namespace.as_deref().is_none_or(|wanted| command.namespace == wanted)
     }
 
     /// Returns the actions on a command that fails.
@@ -146,23 +146,23 @@ mod tests {
 
     #[test]
     fn commands_are_chosen_by_name_application_and_namespace() {
-        let asking = |name, aliases, app_name| FaultedCommand {
+        let command = |name, aliases, app_name| FaultedCommand {
             names: (name, aliases),
             namespace: "shop.items",
             app_name,
         };
         let named = read(list(&["find", "ismaster", "configureFailPoint"])).expect("read");
-        assert!(named.is_for(&asking("find", &[], None)));
-        assert!(named.is_for(&asking("isMaster", &["ismaster"], None)));
-        assert!(!named.is_for(&asking("insert", &[], None)));
-        assert!(!named.is_for(&asking("configureFailPoint", &[], None)));
+        assert!(named.is_for(&command("find", &[], None)));
+        assert!(named.is_for(&command("isMaster", &["ismaster"], None)));
+        assert!(!named.is_for(&command("insert", &[], None)));
+        assert!(!named.is_for(&command("configureFailPoint", &[], None)));
         let by_app = FailCommand { app_name: Some("app".to_owned()), ..named.clone() };
-        assert!(by_app.is_for(&asking("find", &[], Some("app"))));
-        assert!(!by_app.is_for(&asking("find", &[], Some("other"))));
-        assert!(!by_app.is_for(&asking("find", &[], None)));
+        assert!(by_app.is_for(&command("find", &[], Some("app"))));
+        assert!(!by_app.is_for(&command("find", &[], Some("other"))));
+        assert!(!by_app.is_for(&command("find", &[], None)));
         for (namespace, expected) in [("shop.items", true), ("shop.other", false)] {
             let of = FailCommand { namespace: Some(namespace.to_owned()), ..named.clone() };
-            assert_eq!(of.is_for(&asking("find", &[], None)), expected);
+            assert_eq!(of.is_for(&command("find", &[], None)), expected);
         }
     }
 

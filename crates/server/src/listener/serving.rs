@@ -38,7 +38,7 @@ pub(super) struct Serving {
     pub supervisor: Option<Supervisor>,
     pub shared: Arc<Shared>,
     pub drain_requested: watch::Receiver<Option<Duration>>,
-    /// Told to connections when the drain is over.
+    /// Signals to connections that the drain is over.
     pub stop: watch::Sender<bool>,
     pub memory_bytes: Option<u64>,
 }
@@ -117,7 +117,7 @@ impl Serving {
             tasks.push(tokio::spawn(console::serve(listener, shared(), options)));
         }
         if let Some(supervisor) = &self.supervisor {
-            // Who doesn't listen isn't told.
+            // A client that doesn't listen gets no answer.
             let _ = supervisor.notify("READY=1\nSTATUS=serves clients");
             tasks.push(tokio::spawn(keep_awake(supervisor.clone(), shared())));
         }
@@ -163,7 +163,8 @@ async fn look_after_clients(shared: Arc<Shared>) {
     }
 }
 
-/// Lets what runs go on, and answers all else that the server stops; tells whether it was in time.
+/// Lets what runs go on, and answers all else that the server stops; returns whether it was in
+/// time.
 async fn drain(connections: &mut JoinSet<()>, shared: &Arc<Shared>, time_max: Duration) -> bool {
     let end = shared.drain.begin(time_max).into();
     shared.topology.send_modify(|counter| *counter += 1);

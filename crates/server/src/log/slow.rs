@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_command_is_shortened_and_tells_no_password() {
+    fn a_slow_command_is_shortened_and_shows_no_password() {
         let long = "x".repeat(COMMAND_BYTES_MAX);
         let command = document! { "find": "things", "filter": long.as_str(), "limit": 1 };
         let short = shortened(command.view());

@@ -45,7 +45,7 @@ pub(crate) struct Verbosity {
 }
 
 impl Verbosity {
-    /// Whether every operation is told.
+    /// Whether every operation is logged.
     pub fn reports_all(&self) -> bool {
         self.is_verbose.load(Ordering::Relaxed)
     }

@@ -19,7 +19,8 @@ use super::local_answers::ok_reply;
 use super::login::Identity;
 use super::mover::Mover;
 use super::routed_request::RoutedRequest;
-use super::shared::{Shared, say};
+use super::shared::Shared;
+use crate::log::{self, Severity};
 
 /// Fields that drivers add to any command.
 const COMMON: &[&str] = &[
@@ -208,7 +209,11 @@ fn begin(
     tokio::spawn(async move {
         let (name, reporter) = (database.clone(), Arc::clone(&shared));
         let report = Box::new(move |step: &str| {
-            say(&format!("frond router: move of {name}: {step}"));
+            let event = log::router(Severity::Info, "A database moves to another line");
+            reporter.log.write(&event, |attributes| {
+                attributes.append("database", Value::String(&name));
+                attributes.append("step", Value::String(step));
+            });
             reporter.moves.note(&name, step);
         });
         let mover = Mover { shared: Arc::clone(&shared), identity, database, report, is_cancelled };

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_are_told_what_they_may_send_again() {
+    fn drivers_learn_what_they_may_send_again() {
         let retryable = document! { "insert": "items", "txnNumber": 3_i64 };
         assert_eq!(labels(&retryable), ["RetryableWriteError"]);
         let within = document! { "insert": "items", "txnNumber": 3_i64, "autocommit": false };

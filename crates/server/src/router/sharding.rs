@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_told_as_a_shards() {
+    fn members_are_listed_as_a_shards() {
         for (uri, expected) in [
             ("mongodb://a:1", "a:1"),
             ("mongodb://a:1,b:2/?replicaSet=rs0&tls=true", "rs0/a:1,b:2"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{Document, DocumentBuf, Value};
 use rustls::ClientConfig;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -20,6 +20,7 @@ use super::pool::Pool;
 use super::routed_request;
 use super::table::Table;
 use super::upstream::Upstream;
+use crate::log::{self, Log, Severity};
 use crate::replica::key::ClusterKey;
 
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,6 +42,7 @@ pub(super) struct Shared {
     pub moves: Moves,
     pub pins: Pins,
     pub counts: Counts,
+    pub log: Log,
 }
 
 /// The router's counters in `serverStatus`.
@@ -104,7 +106,7 @@ impl Shared {
     /// Reads the table again and again, and has each of its lines watched.
     pub async fn keep_table(self: Arc<Shared>) {
         let mut watched: Vec<(Arc<Line>, JoinHandle<()>)> = Vec::new();
-        let mut complaint = String::new();
+        let mut last_fault = String::new();
         loop {
             match self.read_table().await {
                 Ok(table) => {
@@ -123,13 +125,17 @@ impl Shared {
                         }
                     }
                     self.table.send_replace(Some(table));
-                    complaint.clear();
+                    last_fault.clear();
                 }
                 Err(error) => {
-                    let what = format!("frond router: the table of lines: {error}");
-                    if what != complaint {
-                        say(&what);
-                        complaint = what;
+                    let fault = error.to_string();
+                    if fault != last_fault {
+                        let event =
+                            log::router(Severity::Warning, "The table of lines can't be read");
+                        self.log.write(&event, |attributes| {
+                            attributes.append("error", Value::String(&fault));
+                        });
+                        last_fault = fault;
                     }
                 }
             }
@@ -144,10 +150,4 @@ impl Shared {
             }
         }
     }
-}
-
-/// Reports progress or a fault to an operator, if one listens.
-pub(super) fn say(what: &str) {
-    use std::io::Write;
-    let _ = writeln!(io::stderr(), "{what}");
 }

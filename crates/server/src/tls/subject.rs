@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_as_mongodb_tells_them() {
+    fn names_are_written_as_mongodb_writes_them() {
         let country = tagged(SET, &attribute(&[0x55, 4, 6], 0x13, b"DE"));
         let organization = tagged(SET, &attribute(&[0x55, 4, 10], 0x0c, "Bäume, GmbH".as_bytes()));
         let two = [

@@ -37,7 +37,7 @@ impl Latency {
 const WHOLE_POWER_MAX: usize = 10;
 const BUCKETS: usize = 51;
 
-/// Those powers of two that [`Latencies::below_powers`] tells: 16 microseconds to a minute.
+/// Those powers of two that [`Latencies::below_powers`] reports: 16 microseconds to a minute.
 const POWERS_SHOWN: std::ops::RangeInclusive<u64> = 1 << 4..=1 << 26;
 
 type Buckets = [AtomicU64; BUCKETS];

@@ -55,7 +55,7 @@ fn a_write_wakes_its_waiters_and_no_others() {
         branch("main"),
         branch("dev"),
         WatchTarget::All,
-        WatchTarget::Untold,
+        WatchTarget::Unrecorded,
     ];
     let all: Vec<_> = places.iter().map(|place| (place, operation(&operations))).collect();
     for (place, operation) in &all {
@@ -89,18 +89,18 @@ fn the_thread_wakes_what_waits_sleeps_where_nothing_does_and_ends() {
     std::thread::scope(|scope| {
         scope.spawn(|| waiting.run());
         for _ in 0..20 {
-            let (first, untold) = (operation(&operations), operation(&operations));
+            let (first, unrecorded) = (operation(&operations), operation(&operations));
             waiting.enter(&frond, &place, &first);
-            waiting.enter(&frond, &WatchTarget::Untold, &untold);
+            waiting.enter(&frond, &WatchTarget::Unrecorded, &unrecorded);
             write(&frond, "things");
-            let (mut first_is, mut untold_is) = (false, false);
-            while !first_is || !untold_is {
+            let (mut first_is, mut unrecorded_is) = (false, false);
+            while !first_is || !unrecorded_is {
                 first_is |= was_woken(&first);
-                untold_is |= was_woken(&untold);
+                unrecorded_is |= was_woken(&unrecorded);
                 std::thread::yield_now();
             }
             waiting.leave(&place, &first);
-            waiting.leave(&WatchTarget::Untold, &untold);
+            waiting.leave(&WatchTarget::Unrecorded, &unrecorded);
         }
         assert_eq!(waiting.count(), 0);
         waiting.close(&frond);

@@ -132,7 +132,7 @@ fn audited_actions_are_refused_while_the_audit_cannot_be_written() {
 }
 
 #[test]
-fn events_that_a_filter_leaves_out_are_not_told() {
+fn events_that_a_filter_leaves_out_are_not_logged() {
     let place = Place::new("audit-filter");
     let path = place.0.join("audit.json");
     let filter = r#"{"atype": {"$in": ["authenticate", "createCollection"]}, "result": 0}"#;

@@ -92,7 +92,7 @@ fn expressions_see_the_users_roles() {
         {"$lookup": {"from": "mine", "pipeline": [], "as": "m"}}, {"$unwind": "$m"},
         {"$replaceWith": "$m"}]}"#;
     assert_eq!(ids(&mut bob, lookup), "2");
-    let told =
+    let listing =
         r#"{"aggregate": 1, "cursor": {}, "pipeline": [{"$documents": [{"r": "$$USER_ROLES"}]}]}"#;
     let cursor = |roles: &str| {
         format!(
@@ -100,7 +100,7 @@ fn expressions_see_the_users_roles() {
         )
     };
     let role = |name: &str| format!(r#"{{"_id": "shop.{name}", "role": "{name}", "db": "shop"}}"#);
-    ann.check("shop", told, &cursor(&["inner", "read", "sales"].map(role).join(", ")));
+    ann.check("shop", listing, &cursor(&["inner", "read", "sales"].map(role).join(", ")));
     root.ok("shop", r#"{"revokeRolesFromUser": "ann", "roles": ["sales"]}"#);
     root.ok("shop", r#"{"grantRolesToUser": "ann", "roles": ["read"]}"#);
     assert_eq!(ids(&mut ann, find), "2", "the next request has what is so now");

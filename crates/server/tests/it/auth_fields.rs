@@ -253,7 +253,7 @@ fn a_name_that_stands_twice_is_refused_by_every_command() {
 
 /// A tag's message is for clients that may read the commit; its name is no secret.
 #[test]
-fn tags_tell_their_messages_to_who_may_read_them() {
+fn tags_show_their_messages_to_readers_with_the_right() {
     let server = Running::with_auth(&SimDisk::new(1));
     server.client().ok("admin", r#"{"createUser": "root", "pwd": "x", "roles": ["root"]}"#);
     let mut root = server.client();

@@ -108,7 +108,7 @@ fn short(event: &DocumentBuf) -> String {
 
 /// Also that of when documents expire; and a time series is made without an index of `_id`.
 #[test]
-fn a_change_of_options_is_told_once() {
+fn a_change_of_options_is_delivered_once() {
     let server = start();
     let mut client = server.client();
     let mut stream = Stream::open(&server, "a", "1", r#""showExpandedEvents": true"#, "");
@@ -124,7 +124,7 @@ fn a_change_of_options_is_told_once() {
 }
 
 #[test]
-fn every_operation_is_told_in_its_order() {
+fn every_operation_is_delivered_in_its_order() {
     let server = start();
     let mut client = server.client();
     let mut stream = Stream::watch(&server, "a", "c");
@@ -157,7 +157,7 @@ fn every_operation_is_told_in_its_order() {
 }
 
 #[test]
-fn transactions_are_told_as_a_whole_without_what_was_undone() {
+fn transactions_are_delivered_as_a_whole_without_what_was_undone() {
     let server = start();
     let mut client = server.client();
     client.ok("a", r#"{"create": "c"}"#);
@@ -325,7 +325,7 @@ fn stages_stand_behind_it_and_full_documents_are_looked_up() {
 }
 
 #[test]
-fn large_documents_are_told_too() {
+fn large_documents_are_delivered_too() {
     let server = start();
     let mut client = server.client();
     let mut stream = Stream::watch(&server, "a", "c");
@@ -355,7 +355,7 @@ fn large_documents_are_told_too() {
 }
 
 #[test]
-fn versions_are_told_one_by_one_and_what_is_not_known_ends_the_stream() {
+fn versions_are_delivered_one_by_one_and_what_is_not_known_ends_the_stream() {
     let server = start();
     let mut client = server.client();
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1, "v": 1}, {"_id": 2}]}"#);

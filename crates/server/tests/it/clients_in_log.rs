@@ -35,7 +35,7 @@ fn fields_of(lines: &[DocumentBuf], id: i32, names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn clients_that_come_log_in_and_go_are_told_of() {
+fn clients_that_come_log_in_and_go_are_logged() {
     let server = Running::with_auth(&SimDisk::new(1));
     let mut root = server.client();
     root.ok("admin", r#"{"createUser": "root", "pwd": "hush1", "roles": ["root"]}"#);
@@ -95,7 +95,7 @@ fn clients_that_come_log_in_and_go_are_told_of() {
 }
 
 #[test]
-fn a_quiet_server_tells_of_logins_alone() {
+fn a_quiet_server_logs_logins_alone() {
     let parameters = BeginningParameters { is_quiet: true, ..BeginningParameters::default() };
     let options = ServerOptions { auth: true, parameters, ..ServerOptions::default() };
     let server = Running::with(&SimDisk::new(1), options);
@@ -113,7 +113,7 @@ fn a_quiet_server_tells_of_logins_alone() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_told_of() {
+fn connections_beyond_the_limit_are_logged() {
     let server = Running::with_connections(1);
     let mut only = server.client();
     only.ok("admin", r#"{"ping": 1}"#);
@@ -127,6 +127,6 @@ fn connections_beyond_the_limit_are_told_of() {
             assert_eq!(first, "NETWORK listener 1");
             break;
         }
-        assert!(Instant::now() < end, "a connection beyond the limit wasn't told of");
+        assert!(Instant::now() < end, "a connection beyond the limit isn't logged");
     }
 }

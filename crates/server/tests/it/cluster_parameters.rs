@@ -24,7 +24,7 @@ fn parameters(client: &mut TestClient, names: &str) -> (String, bool) {
 }
 
 #[test]
-fn change_stream_options_are_set_told_and_kept() {
+fn change_stream_options_are_set_shown_and_kept() {
     let disk = SimDisk::new(1);
     let server = Running::recording_events(&disk, ServerOptions::default());
     let mut client = server.client();

@@ -198,7 +198,7 @@ fn indexes_collections_and_databases() {
 
 /// A collated collection has an index of `_id` beside its documents, but clients see only one.
 #[test]
-fn a_collated_index_of_ids_is_told_once() {
+fn a_collated_index_of_ids_is_listed_once() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"create": "c", "collation": {"locale": "en", "strength": 2}}"#);
@@ -236,7 +236,7 @@ fn relaxed_and_unacknowledged_writes() {
 }
 
 #[test]
-fn pipelines_that_tell_of_the_server() {
+fn pipelines_that_describe_the_server() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);

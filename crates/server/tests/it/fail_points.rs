@@ -64,7 +64,7 @@ fn there_are_none_unless_the_server_is_started_for_them() {
 }
 
 #[test]
-fn commands_fail_as_often_as_told() {
+fn commands_fail_as_often_as_configured() {
     let server = start();
     let mut client = server.client();
     let data = r#"{"failCommands": ["insert"], "errorCode": 10107}"#;

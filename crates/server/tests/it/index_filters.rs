@@ -108,7 +108,7 @@ fn a_filter_counts_for_its_shape() {
 }
 
 #[test]
-fn filters_are_told_and_taken_away() {
+fn filters_are_listed_and_taken_away() {
     let server = start();
     let mut client = server.client();
     let list = r#"{"planCacheListFilters": "c"}"#;

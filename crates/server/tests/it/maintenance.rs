@@ -56,7 +56,7 @@ fn there_are_no_users_and_the_usual_defaults() {
 }
 
 #[test]
-fn default_concerns_are_set_and_told() {
+fn default_concerns_are_set_and_shown() {
     let server = Running::start();
     let mut client = server.client();
     let set = client.ok(
@@ -94,7 +94,7 @@ fn default_concerns_are_set_and_told() {
 }
 
 #[test]
-fn parameters_begin_as_the_server_was_told() {
+fn parameters_begin_as_the_server_was_configured() {
     let parameters = BeginningParameters {
         expire_seconds: Some(7),
         snapshot_window_seconds: Some(11),
@@ -116,7 +116,7 @@ fn parameters_begin_as_the_server_was_told() {
 }
 
 #[test]
-fn parameters_are_told_and_stay_what_they_are() {
+fn parameters_are_shown_and_stay_what_they_are() {
     let server = Running::start();
     let mut client = server.client();
     let answer = client.ok("admin", r#"{"getParameter": 1, "ttlMonitorSleepSecs": 1, "x": 1}"#);

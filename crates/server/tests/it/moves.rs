@@ -91,7 +91,7 @@ fn batch(answer: &frond_doc::DocumentBuf) -> Vec<String> {
 
 /// The requests that mongosh's `sh.status()` sends to a router.
 #[test]
-fn lines_are_told_as_shards() {
+fn lines_are_listed_as_shards() {
     let routed = Routed::start();
     let mut client = routed.client();
     let (default, eu) = (&routed.default.address, &routed.eu.address);

@@ -63,7 +63,7 @@ fn all_requests_to_a_databases_collections_are_profiled_there_and_no_others() {
 
 /// Drivers send what is to be updated beside the command.
 #[test]
-fn an_update_is_told_with_what_it_does() {
+fn an_update_is_recorded_with_what_it_does() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"profile": 2}"#);
@@ -83,7 +83,7 @@ fn an_update_is_told_with_what_it_does() {
 /// The profile of a command: its plan, the keys and documents that it examined, and the number that
 /// it returned, matched or deleted.
 #[test]
-fn plans_and_what_was_examined_are_told_of_whatever_searches() {
+fn plans_and_what_was_examined_are_recorded_of_whatever_searches() {
     let server = Running::start();
     let mut client = server.client();
     let documents: Vec<String> =
@@ -152,7 +152,7 @@ fn plans_and_what_was_examined_are_told_of_whatever_searches() {
 }
 
 #[test]
-fn a_sort_is_told_and_the_hashes_are_those_of_explain() {
+fn a_sort_is_recorded_and_the_hashes_are_those_of_explain() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
@@ -204,7 +204,7 @@ fn an_update_of_many_documents_examines_each_once() {
 
 /// The counts of a getMore are its own, and its plan is its cursor's.
 #[test]
-fn a_get_more_is_told_with_what_opened_its_cursor() {
+fn a_get_more_is_recorded_with_what_opened_its_cursor() {
     let server = Running::start();
     let mut client = server.client();
     let documents: Vec<String> = (0..9).map(|it| format!(r#"{{"_id": {it}}}"#)).collect();
@@ -254,7 +254,7 @@ fn a_filter_may_ask_for_what_was_examined_and_for_each_statement() {
 }
 
 #[test]
-fn only_what_is_slow_is_told_at_level_one_and_of_that_a_share() {
+fn only_what_is_slow_is_recorded_at_level_one_and_of_that_a_share() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
@@ -273,7 +273,7 @@ fn only_what_is_slow_is_told_at_level_one_and_of_that_a_share() {
 }
 
 #[test]
-fn a_filter_says_what_is_told_in_the_place_of_time() {
+fn a_filter_says_what_is_recorded_in_the_place_of_time() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
@@ -330,7 +330,7 @@ fn the_server_writes_the_profile_and_users_may_drop_it() {
 }
 
 #[test]
-fn operations_of_a_bulk_write_are_told_each_in_its_database() {
+fn operations_of_a_bulk_write_are_recorded_each_in_its_database() {
     let server = Running::start();
     let mut client = server.client();
     let index = r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#;

@@ -112,7 +112,7 @@ fn a_server_goes_to_no_directory() {
 /// A place that, when asked, looks at what the server shows of the transfer that asks it, and then
 /// stops that.
 #[test]
-fn a_transfer_tells_how_far_it_is_and_can_be_stopped() {
+fn a_transfer_shows_how_far_it_is_and_can_be_stopped() {
     let (disk, given) = (SimDisk::new(4), Given::default());
     let first = server(&disk, &given);
     let mut client = first.client();
@@ -127,7 +127,7 @@ fn a_transfer_tells_how_far_it_is_and_can_be_stopped() {
         RemoteOpener::new(move |_, _, _| {
             let plain = PlainRemote::open(&machine)?;
             let (seen, address) = (seen.clone(), address.lock().unwrap().clone());
-            Ok(Box::new(Asking { plain, seen, address }) as Box<dyn Remote>)
+            Ok(Box::new(Recorded { plain, seen, address }) as Box<dyn Remote>)
         })
     };
     let second = Running::with_places(places);
@@ -142,13 +142,13 @@ fn a_transfer_tells_how_far_it_is_and_can_be_stopped() {
     assert_eq!(client.error("shop", r#"{"frondFetch": 1}"#).0, 26, "nothing was cloned");
 }
 
-struct Asking {
+struct Recorded {
     plain: PlainRemote,
     seen: Arc<Mutex<Vec<String>>>,
     address: String,
 }
 
-impl Remote for Asking {
+impl Remote for Recorded {
     fn state(&self) -> Result<Option<RemoteState>, Error> {
         self.plain.state()
     }

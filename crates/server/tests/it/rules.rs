@@ -137,8 +137,8 @@ fn answers_have_the_fields_of_mongodbs() {
     let sizes = client.ok("test", r#"{"dbStats": 1, "freeStorage": 1}"#);
     let expected = "storageSize freeStorageSize indexes indexSize indexFreeStorageSize totalSize \
                     totalFreeStorageSize scaleFactor";
-    let told = names(sizes, "storageSize").join(" ");
-    assert!(told.starts_with(expected), "{told}");
+    let shown = names(sizes, "storageSize").join(" ");
+    assert!(shown.starts_with(expected), "{shown}");
     let valid = client.ok("test", r#"{"validate": "c"}"#);
     for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
         let entries = valid.get(name).and_then(|entries| entries.as_array()).expect(name);
@@ -259,7 +259,7 @@ fn views_refuse_what_no_pipeline_does() {
 
 /// `executionStats` shows the plan that ran alone; a `mapReduce` is explained as its pipeline.
 #[test]
-fn explanations_tell_what_their_verbosity_asks_for() {
+fn explanations_show_what_their_verbosity_asks_for() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);

@@ -217,7 +217,7 @@ fn change(client: &mut TestClient, random: &mut Random) {
 }
 
 #[test]
-fn a_cursor_tells_its_time_in_every_batch() {
+fn a_cursor_has_its_time_in_every_batch() {
     let server = Running::start();
     let mut client = server.client();
     fill(&mut client);

@@ -48,7 +48,7 @@ fn sessions_are_listed() {
 }
 
 #[test]
-fn variables_tell_of_the_cluster() {
+fn variables_describe_the_cluster() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);

@@ -176,7 +176,7 @@ fn rules_of_merges_are_an_option_of_create() {
 /// For a time series `listCollections` shows what MongoDB 8.0 does: neither an index of `_id` nor a
 /// number, which views of buckets haven't.
 #[test]
-fn a_time_series_is_told_as_mongodb_tells_it() {
+fn a_time_series_is_described_as_mongodb_describes_it() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"create": "c", "timeseries": {"timeField": "t"}}"#);

@@ -57,7 +57,7 @@ fn top_counts_each_collection_by_kind_of_command() {
 }
 
 #[test]
-fn latencies_are_told_of_a_collection_and_of_all() {
+fn latencies_are_reported_of_a_collection_and_of_all() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("shop", r#"{"insert": "items", "documents": [{"_id": 1}]}"#);
@@ -210,7 +210,7 @@ fn what_expires_is_counted() {
 
 /// The fields by which monitors and mongostat find a set's members.
 #[test]
-fn the_set_is_told_as_hello_tells_it() {
+fn the_set_is_shown_as_hello_shows_it() {
     let server = Running::start();
     let mut client = server.client();
     let hello = client.ok("admin", r#"{"hello": 1}"#);

@@ -117,7 +117,7 @@ fn a_document_in_the_place_of_the_commands_one_resolves_a_conflict() {
 
 /// With changes that aren't committed too: a merge would commit them first.
 #[test]
-fn a_dry_run_of_a_merge_tells_how_it_would_end_and_changes_nothing() {
+fn a_dry_run_of_a_merge_reports_how_it_would_end_and_changes_nothing() {
     let server = Running::start();
     let mut client = branched(&server);
     let preview = r#"{"frondMerge": 1, "merge_in": "feature", "dryRun": true}"#;
@@ -160,7 +160,7 @@ fn a_dry_run_of_a_merge_tells_how_it_would_end_and_changes_nothing() {
 }
 
 #[test]
-fn a_conflict_is_told_listed_and_resolved() {
+fn a_conflict_is_reported_listed_and_resolved() {
     let server = Running::start();
     let mut client = branched(&server);
     set(&mut client, "shop@feature", "a", 5);

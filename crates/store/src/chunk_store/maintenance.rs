@@ -84,9 +84,9 @@ pub trait Maintenance: Send + Sync {
     }
 
     /// Sends packs to the tier whenever that is due, until `stop_sending`: while this runs, nothing
-    /// that is put waits for the tier, unless the disk has as many new packs as it may. `told` gets
-    /// each attempt's outcome.
-    fn send_until_stopped(&self, _told: &mut dyn FnMut(&Result<(), StoreError>)) {}
+    /// that is put waits for the tier, unless the disk has as many new packs as it may. `report`
+    /// gets each attempt's outcome.
+    fn send_until_stopped(&self, _report: &mut dyn FnMut(&Result<(), StoreError>)) {}
 
     /// Sends all packs to the tier, if there is one, and has it remove at once what they replaced:
     /// after a collection nothing of what that removed is there any more.

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_takes_no_such_reads_is_told_from_one_that_fails() {
+    fn a_disk_that_takes_no_such_reads_is_distinguished_from_one_that_fails() {
         let check = |kind: io::ErrorKind, expected| {
             assert_eq!(is_refusal(&kind.into()), expected, "{kind}");
         };

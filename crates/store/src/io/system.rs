@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_tells_the_time_of_day_and_goes_on() {
+    fn the_clock_shows_the_time_of_day_and_goes_on() {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("later");
         assert!(since_1970.as_micros() as i64 - SystemClock.now_micros() < 3_600_000_000);
         let (begun, steady) = (crate::io::steady_now(), SystemClock.steady_micros());

@@ -11,8 +11,8 @@
 //! 4. *A restart* goes on with what is in the file: a table of the slots lies beside it
 //!    ([`format`](mod@format)), written when the directory is closed, and now and then before. A
 //!    table that is older than the file says of some slots what was in them: their checksums show
-//!    it, as they show what a power cut made of them. A pack is named there by what tells its
-//!    object from all others, so no other pack's bytes are taken for its own.
+//!    it, as they show what a power cut made of them. A pack is named there by what distinguishes
+//!    its object from all others, so no other pack's bytes are taken for its own.
 //! 5. *What must be gone* ([`Extents::clear`]): the file is cut to nothing. What a reader fetched
 //!    before and would keep after it isn't kept: its pack is gone ([`Extents::forget`]).
 

@@ -300,7 +300,7 @@ mod tests {
     const DEPOT_NAME: &str = "DEPOT";
 
     #[test]
-    fn an_object_tells_its_epoch() {
+    fn an_object_has_its_epoch() {
         let name = head().packs[&PackNumber(1)].name();
         assert_eq!(name, format!("packs/ab/main-1f-{}", "ab".repeat(16)));
         assert_eq!(epoch_of(&name), Some(0x1f));

@@ -212,7 +212,7 @@ fn a_store_in_a_real_directory_is_there_again_and_has_one_owner() {
 }
 
 #[test]
-fn counters_tell_what_was_read_and_written() {
+fn counters_report_what_was_read_and_written() {
     let disk = SimDisk::new(0);
     let chunks = random_chunks(&mut Random::new(5), 10);
     {

@@ -509,7 +509,7 @@ fn a_missing_pack_may_come_back_after_others_were_written() {
 
 /// A chunk behind the durable end that a crash cut short was never acknowledged.
 #[test]
-fn an_examination_tells_nothing_of_what_was_never_durable() {
+fn an_examination_reports_nothing_of_what_was_never_durable() {
     let disk = SimDisk::new(0);
     let store = open(&disk).unwrap();
     store.put_many(&[blob(b"durable")]).unwrap();
@@ -524,7 +524,7 @@ fn an_examination_tells_nothing_of_what_was_never_durable() {
 }
 
 #[test]
-fn an_examination_tells_of_a_root_whose_chunk_is_damaged() {
+fn an_examination_reports_a_root_whose_chunk_is_damaged() {
     let (disk, chunks) = sample(&mut Random::new(1));
     let root = chunks[0].hash();
     let holds = |name: &String| {

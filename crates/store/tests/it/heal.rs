@@ -215,7 +215,7 @@ fn the_cache_heals_at_once() {
 
 /// By steps of some size, in which each byte is counted once.
 #[test]
-fn a_scrub_tells_how_much_it_has_read_as_it_goes() {
+fn a_scrub_reports_how_much_it_has_read_as_it_goes() {
     let disk = SimDisk::new(0);
     let mut random = Random::new(1);
     let chunks: Vec<Chunk> = (0..40).map(|_| blob(&random.bytes(30_000))).collect();
@@ -272,7 +272,7 @@ fn a_scrub_keeps_no_file_that_a_collection_removes_meanwhile() {
 }
 
 #[test]
-fn a_scrub_tells_of_a_header_that_changed() {
+fn a_scrub_reports_a_header_that_changed() {
     let disk = SimDisk::new(0);
     let store = open(&disk).unwrap();
     store.put_many(&[blob(b"in the open pack")]).unwrap();
@@ -284,7 +284,7 @@ fn a_scrub_tells_of_a_header_that_changed() {
 }
 
 #[test]
-fn damage_that_hides_its_names_is_told_of_a_sealed_pack_too() {
+fn damage_that_hides_its_names_is_reported_of_a_sealed_pack_too() {
     let disk = SimDisk::new(0);
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
     let packs = || -> Vec<String> {
@@ -369,7 +369,7 @@ fn damage_index(disk: &SimDisk, chunk: &Chunk) -> String {
 }
 
 #[test]
-fn a_scrub_tells_of_an_index_that_changed_and_goes_on() {
+fn a_scrub_reports_an_index_that_changed_and_goes_on() {
     let disk = SimDisk::new(0);
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
     let store = sealed(&disk, &chunks);
@@ -399,7 +399,7 @@ fn a_chunk_that_a_damaged_index_hides_is_not_said_to_be_missing() {
 }
 
 #[test]
-fn a_verification_tells_nothing_of_what_a_collection_took_away() {
+fn a_verification_reports_nothing_of_what_a_collection_took_away() {
     let disk = SimDisk::new(0);
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
     let store = sealed(&disk, &chunks);

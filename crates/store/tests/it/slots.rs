@@ -262,12 +262,12 @@ fn each_that_is_on_its_way_says_why_nothing_is_acknowledged() {
     }
     take(&SimDisk::new(3), Meddled::calm(&depot)).expect("it takes over");
     let taken = placed.remove(0);
-    let mut outcome = vec![slots.make(&taken, &|_| {}).expect_err("its slot is closed")];
+    let mut errors = vec![slots.make(&taken, &|_| {}).expect_err("its slot is closed")];
     for behind in placed {
         slots.make(&behind, &|_| {}).expect("nothing lies there");
-        outcome.push(slots.await_before(behind).expect_err("behind a gap"));
+        errors.push(slots.await_before(behind).expect_err("behind a gap"));
     }
-    for error in outcome {
+    for error in errors {
         assert!(error.to_string().contains("another directory took the lead"), "{error}");
     }
 }

@@ -258,7 +258,7 @@ fn a_takeover_fences_the_previous_directory() {
 }
 
 #[test]
-fn an_opening_tells_which_packs_the_bucket_has_lost() {
+fn an_opening_reports_which_packs_the_bucket_has_lost() {
     for_seeds(10, |mut random| {
         let bucket = SimDepot::new(random.next());
         bucket.set_faults(DepotFaults { stale_one_in: 2, ..DepotFaults::default() });

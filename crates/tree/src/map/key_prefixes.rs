@@ -87,11 +87,11 @@ fn prefix_and_heads<'k>(
 
 fn encode(prefix: &[u8], prefixes: &[u64]) -> Vec<u8> {
     let cut = |head: u64, width: usize| head >> (8 * (HEAD_BYTES_MAX - width));
-    let are_told_apart = |width: &usize| {
+    let are_distinct = |width: &usize| {
         let ties = prefixes.windows(2).filter(|pair| cut(pair[0], *width) == cut(pair[1], *width));
         ties.count() <= prefixes.len() / KEYS_A_TIE
     };
-    let width = [2, 4].into_iter().find(are_told_apart).unwrap_or(HEAD_BYTES_MAX);
+    let width = [2, 4].into_iter().find(are_distinct).unwrap_or(HEAD_BYTES_MAX);
     let mut derived = vec![prefix.len() as u8, width as u8];
     derived.extend_from_slice(prefix);
     for head in prefixes {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_as_short_as_tells_keys_apart() {
+    fn heads_are_as_short_as_keeps_keys_apart() {
         let check = |keys: &[&[u8]], expected: u8| {
             assert_eq!(of_children(keys.iter().copied())[1], expected, "{keys:?}");
         };

@@ -206,7 +206,7 @@ impl CatalogMerge<'_> {
     ) -> Result<Works, Error> {
         let changed = changed_collections(store, catalogs.base, catalogs.theirs)?;
         let (mut reused, mut renamed) = (Vec::new(), Vec::new());
-        // What is carried over a merge that waits is told by its names: it was done one by one.
+        // What is carried over a merge that waits is known by its names: it was done one by one.
         if self.by_rules {
             reused = reused_names::find(store, catalogs, &changed)?;
             renamed = renames::find(store, catalogs, &changed, &reused)?;

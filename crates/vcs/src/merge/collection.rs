@@ -160,16 +160,7 @@ impl CollectionMerge<'_> {
             alike => alike,
         };
         let Some((ours, theirs)) = alike else {
-            let entries = ThreeWay::new(self.base, self.ours, self.theirs);
-            let described = entries.map(|entry| entry.map(description));
-            let kind = ConflictKind::Collection;
-            let lost = StoredConflict::of_schema(self.collection, kind, "", described.clone());
-            let chosen = self.decide(kind, "", described, &mut schema);
-            let mut merged = MergedCollection::whole(entries.on(chosen), schema);
-            if chosen == Side::Theirs && !self.by_rules {
-                merged.conflicts.push(lost);
-            }
-            return Ok(merged);
+            return Ok(self.choose_whole(schema));
         };
         let options = self.merge_options(ours, theirs, &mut schema);
         let mut specs = self.merge_specs(ours, theirs, &mut schema).map_err(MergeFault::Refused)?;
@@ -200,6 +191,20 @@ impl CollectionMerge<'_> {
         let indexes = specs.into_iter().zip(roots).collect();
         let entry = Some(CatalogEntry::new(options, sides.merged.root, indexes));
         Ok(MergedCollection { entry, conflicts, schema })
+    }
+
+    /// Takes one side's collection whole, as is decided: the two can't be merged.
+    fn choose_whole(&self, mut schema: Vec<StoredConflict>) -> MergedCollection {
+        let entries = ThreeWay::new(self.base, self.ours, self.theirs);
+        let described = entries.map(|entry| entry.map(description));
+        let kind = ConflictKind::Collection;
+        let lost = StoredConflict::of_schema(self.collection, kind, "", described.clone());
+        let chosen = self.decide(kind, "", described, &mut schema);
+        let mut merged = MergedCollection::whole(entries.on(chosen), schema);
+        if chosen == Side::Theirs && !self.by_rules {
+            merged.conflicts.push(lost);
+        }
+        merged
     }
 
     /// Whether points of a time series were moved by both sides.

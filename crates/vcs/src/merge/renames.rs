@@ -216,7 +216,7 @@ impl NewName {
     }
 }
 
-/// What is told of a collection that a side renamed.
+/// The description of a collection that a side renamed.
 pub(super) fn renamed_description(to: &str, entry: &CatalogEntry) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     builder.append("renamedTo", frond_doc::Value::String(to));

@@ -246,7 +246,12 @@ impl ReusedNames {
             };
             if !is_free {
                 let kind = ConflictKind::Collection;
-                return Some(StoredConflict::of_schema(&origin.name, kind, "", origin.told()));
+                return Some(StoredConflict::of_schema(
+                    &origin.name,
+                    kind,
+                    "",
+                    origin.descriptions(),
+                ));
             }
         }
         None
@@ -325,8 +330,8 @@ impl Origin {
         }
     }
 
-    /// What is told of it.
-    fn told(&self) -> ThreeWay<Option<DocumentBuf>> {
+    /// The text that describes it.
+    fn descriptions(&self) -> ThreeWay<Option<DocumentBuf>> {
         self.sides.as_ref().map(|named| {
             let Named { name, entry } = named?;
             if *name == self.name {

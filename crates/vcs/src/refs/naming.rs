@@ -1,4 +1,4 @@
-//! The branch by whose name a version is named: what rights on branches are judged by.
+//! The branch that the name of a version begins with: rights on branches are judged by it.
 //!
 //! `shop` and `shop@{yesterday}` are named by its default branch, `shop@dev/x`, `dev/x~2` and
 //! `dev/x@{yesterday}` by `dev/x`, `HEAD~1` and `@{yesterday}` by whatever the database is open at.

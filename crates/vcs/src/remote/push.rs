@@ -59,7 +59,7 @@ pub struct PushReport {
     pub mended: u64,
 }
 
-/// Chunks go from this directory to a remote.
+/// The two ends of a push: chunks go from this directory to a remote.
 struct Outwards<'a> {
     remote: &'a dyn Remote,
     store: Arc<dyn ChunkStore>,
@@ -169,18 +169,18 @@ impl Repository {
         let store = self.frond().engine().store().clone();
         let commits: Vec<Chunk> = store.get_many(&update.commits)?;
         let absent = check_absent(&*store, remote, &commits)?;
-        let lane = Outwards { remote, store };
+        let endpoint = Outwards { remote, store };
         let mut sent = Moved::default();
         let is_there = update.expected == Some(update.new) && update.tags.is_empty();
-        let (mended, is_sure) = if is_there { (0, true) } else { self.mend(&lane)? };
+        let (mended, is_complete) = if is_there { (0, true) } else { self.mend(&endpoint)? };
         for attempt in 1.. {
-            let mut transfer = Transfer::new(&lane, progress);
+            let mut transfer = Transfer::new(&endpoint, progress);
             transfer.commits(&commits, &absent)?;
             let mut moved = transfer.moved;
-            if !is_sure {
+            if !is_complete {
                 // Chunks that were there before may be damaged, of any commit.
-                let (commits, absent) = self.whole_history(&*lane.store, update.new)?;
-                let mut transfer = Transfer::new(&lane, progress);
+                let (commits, absent) = self.whole_history(&*endpoint.store, update.new)?;
+                let mut transfer = Transfer::new(&endpoint, progress);
                 transfer.commits(&commits, &absent)?;
                 moved.chunks += transfer.moved.chunks;
                 moved.bytes += transfer.moved.bytes;
@@ -220,18 +220,18 @@ impl Repository {
 
     /// Has the remote look at a share of what it holds, and puts there again what is damaged.
     /// Returns how many chunks, and whether that was all.
-    fn mend(&self, lane: &Outwards<'_>) -> Result<(u64, bool), Error> {
-        lane.remote.reread()?;
-        let damages = lane.remote.damages();
+    fn mend(&self, endpoint: &Outwards<'_>) -> Result<(u64, bool), Error> {
+        endpoint.remote.reread()?;
+        let damages = endpoint.remote.damages();
         let mut lost: Vec<ChunkHash> =
             damages.iter().flat_map(|damage| &damage.chunks).copied().collect();
-        let there = lane.remote.has_many(&lost)?;
+        let there = endpoint.remote.has_many(&lost)?;
         let mut there = there.into_iter();
         lost.retain(|_| there.next() == Some(false));
-        let get = |hashes: &[ChunkHash]| lane.get_many(hashes);
-        let (mended, lost) = mend(&lost, &get, &|chunks| lane.put_many(chunks))?;
-        let is_sure = lost.is_empty() && !damages.iter().any(|damage| damage.may_hold_more);
-        Ok((mended, is_sure))
+        let get = |hashes: &[ChunkHash]| endpoint.get_many(hashes);
+        let (mended, lost) = mend(&lost, &get, &|chunks| endpoint.put_many(chunks))?;
+        let is_complete = lost.is_empty() && !damages.iter().any(|damage| damage.may_hold_more);
+        Ok((mended, is_complete))
     }
 
     fn check_forward(

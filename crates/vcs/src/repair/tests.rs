@@ -140,7 +140,7 @@ fn damage_is_repaired_from_a_backup_or_reported() {
 /// also where a second copy makes it whole and no source has to bring anything. So it is where a
 /// pack ends within a frame (FROND_SEED=2634258130).
 #[test]
-fn one_damage_is_told_once() {
+fn one_damage_is_reported_once() {
     let (whole, place) = make();
     let mut healed = 0;
     for name in ["00000000.pack", "00000001.pack"] {

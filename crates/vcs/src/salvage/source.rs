@@ -195,7 +195,7 @@ impl Source {
     pub fn look_at(machine: &Machine, report: &mut SalvageReport) -> Result<Source, Error> {
         let scratch = ScratchDisk::over(&machine.disk).map_err(|error| io(".", error))?;
         let machine = Machine { disk: Arc::new(scratch), ..machine.clone() };
-        Source::open_as_it_is(&machine, None, &mut report.notes)
+        Source::open_unchanged(&machine, None, &mut report.notes)
     }
 
     /// Opens what is left, with `root` as its state; with an empty one where there is none.
@@ -210,10 +210,10 @@ impl Source {
             let now = store.root(ROOT_NAME)?;
             store.swap_root(ROOT_NAME, now, root)?;
         }
-        Source::open_as_it_is(left, slots, notes)
+        Source::open_unchanged(left, slots, notes)
     }
 
-    fn open_as_it_is(
+    fn open_unchanged(
         left: &Machine,
         slots: Option<&Arc<Slots>>,
         notes: &mut Vec<String>,
@@ -259,7 +259,7 @@ impl Source {
     }
 
     /// Applies what lies in the log in a bucket, if what is open `is_last`: an older state lacks
-    /// what came between. Returns what is to be told of that.
+    /// what came between. Returns a note about it.
     ///
     /// # Errors
     /// `Unavailable` if the bucket doesn't answer.
@@ -390,17 +390,7 @@ fn bring(
         }
     }
     states.sort_unstable_by(|left, right| right.cmp(left));
-    let horizon = |root: &ChunkHash| states.iter().find(|(_, state)| state == root).map(|it| it.0);
-    let newest = states.first().map(|(horizon, _)| *horizon);
-    let first = match roots.get(ROOT_NAME) {
-        Some(root) if rescued.may_be_older && horizon(root) < newest => {
-            let what =
-                "a copy of the manifest can't be read, the other is older than what is there";
-            report.notes.push(what.to_owned());
-            states.first().map(|(_, state)| *state)
-        }
-        root => root.copied(),
-    };
+    let first = first_state(roots.get(ROOT_NAME), &states, rescued.may_be_older, report);
     let is_first = first.is_some_and(|root| states.iter().any(|(_, state)| *state == root));
     if !is_first {
         report.notes.push("the directory's last state can't be read: an older one is used".into());
@@ -411,6 +401,27 @@ fn bring(
     let is_last_first = is_first && roots.get(ROOT_NAME).copied() == first;
     let roots = first.filter(|_| is_first).into_iter().chain(others).collect();
     Ok(Brought { roots, is_last_first, commits })
+}
+
+/// The state to begin with: the one that the manifest names, or the newest of `states` where the
+/// manifest may be an older copy of what was there.
+fn first_state(
+    root: Option<&ChunkHash>,
+    states: &[(u64, ChunkHash)],
+    may_be_older: bool,
+    report: &mut SalvageReport,
+) -> Option<ChunkHash> {
+    let horizon = |root: &ChunkHash| states.iter().find(|(_, state)| state == root).map(|it| it.0);
+    let newest = states.first().map(|(horizon, _)| *horizon);
+    match root {
+        Some(root) if may_be_older && horizon(root) < newest => {
+            let what =
+                "a copy of the manifest can't be read, the other is older than what is there";
+            report.notes.push(what.to_owned());
+            states.first().map(|(_, state)| *state)
+        }
+        root => root.copied(),
+    }
 }
 
 /// Removes the segments of the log.

@@ -313,7 +313,7 @@ fn a_capped_collection_comes_in_its_order() {
 }
 
 #[test]
-fn a_lost_log_costs_what_it_had_and_is_told() {
+fn a_lost_log_costs_what_it_had_and_is_reported() {
     let disk = SimDisk::new(5);
     let (main, side) = make(&disk);
     let frond = open(&disk);
@@ -382,7 +382,7 @@ fn salvaged(disk: &SimDisk) -> SalvageReport {
 
 /// One copy of the manifest can't be read, the other is from before the last change.
 #[test]
-fn a_manifest_that_is_older_than_what_is_there_is_told() {
+fn a_manifest_that_is_older_than_what_is_there_is_reported() {
     let disk = SimDisk::new(1);
     make(&disk);
     let before = disk.contents("MANIFEST.copy").expect("it is there");

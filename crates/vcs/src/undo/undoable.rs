@@ -9,7 +9,9 @@ use frond_db::inside::{CatalogEntry, Error, Frond, Reader, RepositoryRecord, Tre
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 
+use crate::history;
 use crate::repository::Repository;
+use crate::state::BranchState;
 use crate::undo::dropped;
 
 /// The changes that can be undone, and the space that this takes.
@@ -29,20 +31,20 @@ pub struct Undoable {
 }
 
 impl Undoable {
-    fn at(&mut self, millis: i64) {
+    fn note_time(&mut self, millis: i64) {
         let (oldest, newest) = self.times_millis.unwrap_or((millis, millis));
         self.times_millis = Some((oldest.min(millis), newest.max(millis)));
     }
 }
 
 /// Adds collections up, each tree once.
-struct Summing<'a> {
+struct Sum<'a> {
     reader: &'a Reader<'a>,
     seen: HashSet<ChunkHash>,
     kept: Undoable,
 }
 
-impl Summing<'_> {
+impl Sum<'_> {
     fn collection(&mut self, entry: &CatalogEntry, format: TreeFormat) -> Result<(), Error> {
         if !self.seen.insert(entry.documents) {
             return Ok(());
@@ -68,13 +70,10 @@ impl Summing<'_> {
     /// Leaves out chunks that are needed anyway.
     fn leave_out(&mut self, database: &Repository, format: TreeFormat) -> Result<(), Error> {
         for branch in database.branches_at(self.reader)? {
-            let state = crate::state::BranchState::read(
-                self.reader,
-                database.repository_name(),
-                &branch.name,
-            )?;
+            let name = database.repository_name();
+            let state = BranchState::read(self.reader, name, &branch.name)?;
             if let Some(head) = state.head_chunk() {
-                let root = crate::history::load(&**self.reader.store(), head)?.catalog.root;
+                let root = history::load(&**self.reader.store(), head)?.catalog.root;
                 let place = TreeRef::Committed(Tree { root, format });
                 for entry in self.reader.range(place, Bounds::all(), Direction::Ascending)? {
                     let entry = read_entry(&**self.reader.store(), &entry?.value)?;
@@ -94,7 +93,7 @@ impl Summing<'_> {
         self.leave_out(database, format)?;
         for change in database.reflog(None)? {
             self.kept.changes += 1;
-            self.kept.at(change.time_millis);
+            self.kept.note_time(change.time_millis);
             let Some(lost) = change.lost else { continue };
             match change.collection {
                 Some(_) => {
@@ -114,15 +113,15 @@ impl Summing<'_> {
 /// `Damaged` if it can't be read.
 pub fn undoable(frond: &Frond) -> Result<Undoable, Error> {
     let reader = Reader::now(frond.engine());
-    let mut summing = Summing { reader: &reader, seen: HashSet::new(), kept: Undoable::default() };
+    let mut sum = Sum { reader: &reader, seen: HashSet::new(), kept: Undoable::default() };
     for (name, repository) in repositories(&reader)? {
         let database = Repository::default_branch_of(frond, name)?;
-        summing.repository(&database, &repository)?;
+        sum.repository(&database, &repository)?;
     }
     for (millis, catalogs) in dropped::kept(&reader)? {
-        summing.kept.databases += 1;
-        summing.kept.at(millis);
-        catalogs.into_iter().try_for_each(|catalog| summing.catalog(catalog))?;
+        sum.kept.databases += 1;
+        sum.kept.note_time(millis);
+        catalogs.into_iter().try_for_each(|catalog| sum.catalog(catalog))?;
     }
-    Ok(summing.kept)
+    Ok(sum.kept)
 }

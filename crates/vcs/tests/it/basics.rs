@@ -183,7 +183,7 @@ fn the_log_is_newest_first_and_follows_paths() {
 }
 
 #[test]
-fn status_and_diff_tell_what_changed() {
+fn status_and_diff_show_what_changed() {
     let frond = new();
     let main = shop(&frond, "");
     let status = main.status().expect("nothing is there yet");

@@ -185,7 +185,7 @@ fn tags_name_versions() {
 }
 
 #[test]
-fn blame_tells_where_each_field_comes_from() {
+fn blame_shows_where_each_field_comes_from() {
     let (_frond, main) = history();
     let blame = main.blame("things", &id(1)).expect("the document is there");
     let origins: Vec<(String, String)> = blame

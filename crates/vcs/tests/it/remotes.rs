@@ -188,7 +188,7 @@ fn a_push_loses_no_commits() {
 }
 
 #[test]
-fn a_tag_of_another_commit_stays_and_is_told() {
+fn a_tag_of_another_commit_stays_and_is_reported() {
     let (frond, main) = origin();
     let (_there, clone) = clone_of(&data(&frond));
     let before = clone.list_tags().unwrap();
@@ -241,7 +241,7 @@ fn a_plain_directory_lies_between() {
 }
 
 #[test]
-fn of_two_pushes_at_once_one_is_told() {
+fn of_two_pushes_at_once_one_is_reported() {
     let (_frond, main) = origin();
     let disk = SimDisk::new(3);
     let remote = PlainRemote::open(&disk.machine()).unwrap();
@@ -371,11 +371,8 @@ fn histories_with_merges_move_whole() {
     clone.add_remote("up", "somewhere").unwrap();
     assert!(clone.add_remote("up", "somewhere").is_err());
     for place in ["http://user:secret@h/x", "https://secret@h"] {
-        let history_of = clone.add_remote("by", place).unwrap_err().message;
-        assert!(
-            history_of.contains("names no user") && !history_of.contains("secret"),
-            "{history_of}"
-        );
+        let message = clone.add_remote("by", place).unwrap_err().message;
+        assert!(message.contains("names no user") && !message.contains("secret"), "{message}");
     }
     assert!(clone.add_remote("a/b", "somewhere").is_err());
     assert!(clone.remote_url("down").is_err());

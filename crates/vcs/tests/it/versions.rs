@@ -73,7 +73,7 @@ fn a_diff_has_a_row_for_options_that_changed() {
 }
 
 #[test]
-fn an_explained_diff_tells_its_rows_and_its_time() {
+fn an_explained_diff_shows_its_rows_and_its_time() {
     let frond = new();
     let main = shop(&frond, "");
     commit(&main, &[1]);

@@ -150,7 +150,7 @@ fn changed_definitions_are_set_aside_and_reported() {
 }
 
 #[test]
-fn a_view_in_the_place_of_a_dropped_collection_is_set_aside_and_told() {
+fn a_view_in_the_place_of_a_dropped_collection_is_set_aside_and_reported() {
     let (_frond, main, side) = branches();
     side.drop_collection("orders").unwrap();
     side.commit("no orders", "").unwrap();

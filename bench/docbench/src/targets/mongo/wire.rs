@@ -184,15 +184,15 @@ mod tests {
             (unsynced, "other"),
         ] {
             let mut connection = Connection::open(&answering(answer.clone())).expect("listens");
-            let told = match connection.ask(&doc! { "ping": 1 }, None) {
-                Ok(told) => {
-                    assert_eq!(told.as_bytes(), answer.to_vec().expect("a document"));
+            let outcome = match connection.ask(&doc! { "ping": 1 }, None) {
+                Ok(reply) => {
+                    assert_eq!(reply.as_bytes(), answer.to_vec().expect("a document"));
                     "fine"
                 }
                 Err(Failure::Conflict(_)) => "conflict",
                 Err(_) => "other",
             };
-            assert_eq!(told, expected, "{}", answer.get_str("errmsg").unwrap_or_default());
+            assert_eq!(outcome, expected, "{}", answer.get_str("errmsg").unwrap_or_default());
         }
     }
 }

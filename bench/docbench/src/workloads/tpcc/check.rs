@@ -29,7 +29,7 @@ pub struct District {
     /// The number of new orders.
     pub new_orders: i64,
     /// The sum of `O_OL_CNT`.
-    pub lines_told: i64,
+    pub line_totals: i64,
     /// The number of order lines.
     pub lines: i64,
 }
@@ -63,7 +63,7 @@ pub fn check(state: &State) -> Result<u64, Failure> {
             let range = greatest - district.new_order_min + 1;
             equal(3, "the range of new orders and their count", place, range, district.new_orders)?;
         }
-        equal(4, "the lines told and counted", place, district.lines_told, district.lines)?;
+        equal(4, "the lines of orders and counted", place, district.line_totals, district.lines)?;
     }
     Ok(checked)
 }
@@ -81,7 +81,7 @@ mod tests {
             new_order_max: 10,
             new_order_min: 8,
             new_orders: 3,
-            lines_told: 100,
+            line_totals: 100,
             lines: 100,
         };
         State { warehouses: vec![80], districts: vec![district.clone(), district] }

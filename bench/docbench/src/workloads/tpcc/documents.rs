@@ -186,17 +186,17 @@ impl Form for Documents {
 }
 
 fn district_state(session: &mut dyn Session, district: i64) -> Result<District, Failure> {
-    let told = get(session, "district", district)?;
+    let row = get(session, "district", district)?;
     let mut state = District {
-        ytd: number(&told, "ytd")?,
-        next: number(&told, "next")?,
+        ytd: number(&row, "ytd")?,
+        next: number(&row, "next")?,
         new_order_min: i64::MAX,
         ..District::default()
     };
     session.find(&of_district("orders", district), &mut |bytes| {
         let order = Document::from_reader(bytes)?;
         state.order_max = state.order_max.max(number(&order, "number")?);
-        state.lines_told += number(&order, "line_count")?;
+        state.line_totals += number(&order, "line_count")?;
         state.lines += order.get_array("lines").map_or(0, |lines| lines.len() as i64);
         Ok(())
     })?;

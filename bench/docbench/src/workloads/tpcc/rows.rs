@@ -129,7 +129,7 @@ fn district_state(
     district: i64,
 ) -> Result<District, Failure> {
     let key = [warehouse, district];
-    let told = one(sql, "select d_ytd, d_next from district where d_w = ? and d_id = ?", &key)?;
+    let row = one(sql, "select d_ytd, d_next from district where d_w = ? and d_id = ?", &key)?;
     let sum = sql.dialect().sum("o_lines");
     let orders = format!(
         "select coalesce(max(o_id), 0), coalesce({sum}, 0) from orders where o_w = ? and o_d = ?"
@@ -145,13 +145,13 @@ fn district_state(
     let lines = one(sql, lines, &key)?;
     Ok(District {
         warehouse,
-        ytd: at(&told, 0)?,
-        next: at(&told, 1)?,
+        ytd: at(&row, 0)?,
+        next: at(&row, 1)?,
         order_max: at(&orders, 0)?,
         new_order_max: at(&new_orders, 0)?,
         new_order_min: at(&new_orders, 1)?,
         new_orders: at(&new_orders, 2)?,
-        lines_told: at(&orders, 1)?,
+        line_totals: at(&orders, 1)?,
         lines: at(&lines, 0)?,
     })
 }

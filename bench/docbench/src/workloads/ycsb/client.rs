@@ -240,9 +240,9 @@ pub fn read_cold(
     let (mut latencies, mut random) = (new_histogram(), Random::of(context.seed, &[4]));
     for _ in 0..reads {
         let number = random.below(shared.loaded);
-        let asked = Instant::now();
+        let begun = Instant::now();
         client.read(number)?;
-        latencies.saturating_record(asked.elapsed().as_micros() as u64);
+        latencies.saturating_record(begun.elapsed().as_micros() as u64);
     }
     Ok(latencies)
 }

@@ -11,14 +11,14 @@ use crate::target::Failure;
 #[derive(Default)]
 pub struct Journal {
     rounds: Mutex<Rounds>,
-    asked: Condvar,
+    requested: Condvar,
     /// Of the even rounds, and of the odd ones.
     ended: [Condvar; 2],
 }
 
 #[derive(Default)]
 struct Rounds {
-    asked: u64,
+    requested: u64,
     begun: u64,
     ended: u64,
     failure: Option<String>,
@@ -30,9 +30,9 @@ impl Journal {
     pub fn wait(&self) -> Result<(), Failure> {
         let mut rounds = self.rounds();
         let next = rounds.begun + 1;
-        if rounds.asked < next {
-            rounds.asked = next;
-            self.asked.notify_one();
+        if rounds.requested < next {
+            rounds.requested = next;
+            self.requested.notify_one();
         }
         while rounds.ended < next && rounds.failure.is_none() {
             let ended = &self.ended[next as usize % 2];
@@ -62,8 +62,8 @@ impl Journal {
     /// The next round, once it was asked for.
     fn begin(&self) -> Option<u64> {
         let mut rounds = self.rounds();
-        while rounds.asked <= rounds.begun && !rounds.stops {
-            rounds = self.asked.wait(rounds).expect("no panic while the lock is held");
+        while rounds.requested <= rounds.begun && !rounds.stops {
+            rounds = self.requested.wait(rounds).expect("no panic while the lock is held");
         }
         if rounds.stops || rounds.failure.is_some() {
             return None;
@@ -75,7 +75,7 @@ impl Journal {
     /// Ends `run`.
     pub fn stop(&self) {
         self.rounds().stops = true;
-        self.asked.notify_one();
+        self.requested.notify_one();
     }
 
     fn rounds(&self) -> MutexGuard<'_, Rounds> {

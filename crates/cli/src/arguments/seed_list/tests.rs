@@ -100,7 +100,7 @@ fn resolved(uri: &str, zone: Zone, is_cut: bool) -> Result<String, String> {
 }
 
 #[test]
-fn members_and_options_are_those_that_the_names_tell() {
+fn members_and_options_are_those_that_the_names_give() {
     let members = [("a.example.org", 27017), ("b.db.example.org", 5)];
     let uri = "mongodb+srv://ada:se%40cret@shop.example.org/stock?tls=false&replicaSet=own";
     let parts: &[&str] = &["authSource=admin&", "replicaSet=rs"];

@@ -88,8 +88,8 @@ struct BucketUsage {
 struct Month {
     puts: f64,
     gets: f64,
-    asking: f64,
-    storing: f64,
+    request_dollars: f64,
+    storage_dollars: f64,
 }
 
 impl Plan {
@@ -99,8 +99,8 @@ impl Plan {
         let gigabytes = self.store_gigabytes.unwrap_or(usage.bytes_stored / GIGABYTE);
         let (puts, gets) = (usage.puts * times, usage.gets * times);
         let out = usage.bytes_got * times / GIGABYTE * prices.out;
-        let asking = (puts * prices.put + gets * prices.get) / MILLION + out;
-        Month { puts, gets, asking, storing: gigabytes * prices.gigabyte }
+        let request_dollars = (puts * prices.put + gets * prices.get) / MILLION + out;
+        Month { puts, gets, request_dollars, storage_dollars: gigabytes * prices.gigabyte }
     }
 }
 
@@ -122,13 +122,13 @@ impl Report<'_> {
             bytes_stored: number(store, "bytesStored"),
             seconds: seconds as f64,
         };
-        let Month { puts, gets, asking, storing } = plan.month(&usage);
+        let Month { puts, gets, request_dollars, storage_dollars } = plan.month(&usage);
         self.finding(
             "store",
             &format!(
-                "${:.2} a month at the rate of the last {seconds} s: ${asking:.2} for {puts:.0} PUT and \
-                 {gets:.0} GET, ${storing:.2} for what lies there",
-                asking + storing
+                "${:.2} a month at the rate of the last {seconds} s: ${request_dollars:.2} for {puts:.0} PUT and \
+                 {gets:.0} GET, ${storage_dollars:.2} for what lies there",
+                request_dollars + storage_dollars
             ),
         )
     }
@@ -155,10 +155,13 @@ mod tests {
         };
         let month = plan(1.0, None).month(&usage);
         assert!((month.puts - 86_400.0).abs() < 1e-6);
-        assert!((month.asking - (0.432 + 1.2)).abs() < 1e-9, "{month:?}");
-        assert!((month.storing - 0.115).abs() < 1e-9, "{month:?}");
+        assert!((month.request_dollars - (0.432 + 1.2)).abs() < 1e-9, "{month:?}");
+        assert!((month.storage_dollars - 0.115).abs() < 1e-9, "{month:?}");
         let more = plan(10.0, Some(100_000.0)).month(&usage);
-        assert!((more.asking - 16.32).abs() < 1e-9 && (more.storing - 2_300.0).abs() < 1e-9);
+        assert!(
+            (more.request_dollars - 16.32).abs() < 1e-9
+                && (more.storage_dollars - 2_300.0).abs() < 1e-9
+        );
     }
 
     /// An idle server asks nothing but at its start, once a day say.
@@ -172,7 +175,7 @@ mod tests {
             ..BucketUsage::default()
         };
         let month = plan(1.0, None).month(&usage);
-        assert!(month.asking + month.storing < 1.0, "{month:?}");
+        assert!(month.request_dollars + month.storage_dollars < 1.0, "{month:?}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::output::{json, plain};
 /// The time that a server may take until it answers.
 const START_MAX: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(50);
-/// Of what a server that ended has said, so much is told.
+/// So much of the output of a server that ended is shown.
 const OUTPUT_BYTES_MAX: u64 = 4_096;
 
 const SUPERVISOR: &str = r#"exec 3<&0

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::notice::print;
 
 /// The number of documents whose problem is printed; of the others only the count is.
-const PROBLEMS_TOLD_MAX: u64 = 20;
+const PROBLEMS_SHOWN_MAX: u64 = 20;
 
 /// The progress of the import.
 pub struct Progress(ProgressBar);
@@ -62,9 +62,9 @@ impl Progress {
     /// Prints what is wrong with the document on `line`, which is the `count`th that failed.
     pub fn problem(&self, count: u64, line: u64, what: &str) {
         self.0.suspend(|| {
-            if count <= PROBLEMS_TOLD_MAX {
+            if count <= PROBLEMS_SHOWN_MAX {
                 print(format_args!("line {line}: {}", crate::output::plain(what)));
-            } else if count == PROBLEMS_TOLD_MAX + 1 {
+            } else if count == PROBLEMS_SHOWN_MAX + 1 {
                 print(format_args!("more documents failed; they are counted, but not listed"));
             }
         });

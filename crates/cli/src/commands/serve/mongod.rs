@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_by_the_first_word_or_by_the_programs_name() {
+    fn it_is_recognised_by_the_first_word_or_by_the_programs_name() {
         let of = |text| arguments_of(&words(text)).map(<[OsString]>::len);
         assert_eq!(of("frond mongod --port 1"), Some(2));
         assert_eq!(of("/opt/x/mongod --port 1"), Some(2));

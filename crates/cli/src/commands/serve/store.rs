@@ -134,20 +134,20 @@ fn send_now_and_then(frond: &Frond, stopped: &Receiver<()>) {
 fn read_on(reading: &Reading, stopped: &Receiver<()>) {
     let least = if reading.follows() { OPEN_AGAIN } else { OPEN_AGAIN_WITHOUT_LOG };
     let begun = Instant::now();
-    let (mut compared, mut is_due, mut is_told) = (begun, false, false);
+    let (mut compared, mut is_due, mut is_reported) = (begun, false, false);
     while keep_going(stopped, READ_EVERY) {
         match reading.read_on() {
             Ok(changes) => {
                 // What the server remembers of users and settings goes with the process.
                 is_due |= changes.access || changes.settings;
-                is_told = false;
+                is_reported = false;
             }
             Err(error) => {
                 is_due |= error.kind != ErrorKind::Unavailable;
-                if !is_told {
+                if !is_reported {
                     print(format_args!("frond: the store can't be read on: {}", error.message));
                 }
-                is_told = true;
+                is_reported = true;
             }
         }
         if begun.elapsed() < least {

@@ -105,7 +105,7 @@ fn input_that_ends_within_quotes_is_cut_off() {
 
 /// Documents before it are read: only the line with the quote isn't.
 #[test]
-fn a_quote_where_none_may_be_is_told() {
+fn a_quote_where_none_may_be_is_reported() {
     let one_at_once = |text: &str| {
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
@@ -159,7 +159,7 @@ fn a_header_may_have_very_many_columns() {
 }
 
 #[test]
-fn lines_are_told() {
+fn lines_are_reported() {
     let source =
         CsvSource::open(b"a\n1\n\xff\n3\n".as_slice(), Cells::Csv, EmptyCells::Kept).unwrap();
     let records: Vec<Record> = source.map(Result::unwrap).collect();

@@ -73,7 +73,7 @@ impl<'a> Candidates<'a> {
         PlanRequest { filter, sort, limit, skip, distinct, indexes, is_by_id }
     }
 
-    /// Returns the answer of `ask`, which may request the size of ranges.
+    /// Returns the answer of `choose`, which may request the size of ranges.
     ///
     /// # Errors
     /// `Damaged` if the store can't be read; the error that interrupts the request.
@@ -82,10 +82,10 @@ impl<'a> Candidates<'a> {
         reader: &Reader<'_>,
         collection: &Collection,
         request: Request<'_>,
-        ask: &mut dyn FnMut(RangeCount<'_>) -> A,
+        choose: &mut dyn FnMut(RangeCount<'_>) -> A,
     ) -> Result<A, Error> {
         let mut failure = None;
-        let answer = ask(&mut |candidate, ranges| {
+        let answer = choose(&mut |candidate, ranges| {
             if failure.is_some() {
                 return u64::MAX;
             }

@@ -33,7 +33,7 @@ pub(super) fn fit(
     for range in ranges.drain(..) {
         let range = widened(range);
         match fitted.last_mut() {
-            Some(before) if meets(before, &range, direction) => match direction {
+            Some(before) if overlap(before, &range, direction) => match direction {
                 Direction::Ascending => before.end = range.end,
                 Direction::Descending => before.start = range.start,
             },
@@ -62,7 +62,7 @@ fn widened(range: Bounds) -> Bounds {
 }
 
 /// Whether two ranges, the second of which is reached later, have keys in common.
-fn meets(first: &Bounds, second: &Bounds, direction: Direction) -> bool {
+fn overlap(first: &Bounds, second: &Bounds, direction: Direction) -> bool {
     let (lower, upper) = match direction {
         Direction::Ascending => (first, second),
         Direction::Descending => (second, first),

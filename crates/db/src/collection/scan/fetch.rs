@@ -54,7 +54,7 @@ pub(super) struct Fetch<'a> {
     /// Whether nothing is asked of documents but that they are there, and what is found passes.
     pub counts_only: bool,
     /// For each walk, the parts of its keys that decide whether the filter fails.
-    pub cover: Vec<Option<Cover>>,
+    pub covers: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     pub interrupt: Interrupt,
     /// The number of entries all walks have read: each of two thousand may be short, and each call
@@ -105,9 +105,9 @@ impl Fetch<'_> {
         visit: &mut dyn FnMut(VisitedRow<'_>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let (mut examined, mut returned) = (0_u64, 0_u64);
-        let mut wants_more = true;
+        let mut continues = true;
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
-            while wants_more && entries.step()? {
+            while continues && entries.step()? {
                 examined += 1;
                 examined::report(0, 1);
                 self.step()?;
@@ -116,19 +116,19 @@ impl Fetch<'_> {
                     let document = Document::from_validated(bytes);
                     if self.passes(document)? {
                         returned += 1;
-                        wants_more = visit(VisitedRow::InPlace(document))?;
+                        continues = visit(VisitedRow::InPlace(document))?;
                     }
                 } else if let Some(entry) = entries.entry()
                     && let Some(found) = self.passing(entry.key, &entry.value)?
                 {
                     returned += 1;
-                    wants_more = visit(VisitedRow::Owned(found))?;
+                    continues = visit(VisitedRow::Owned(found))?;
                 }
             }
         }
         walk.documents_examined += examined;
         walk.returned += returned;
-        Ok(wants_more)
+        Ok(continues)
     }
 
     /// The next document that passes of the range that is read; `None` if none is left in it.
@@ -181,7 +181,7 @@ impl Fetch<'_> {
         seen: &mut Option<SeenDocuments>,
     ) -> Result<Option<Row>, Error> {
         let Some(index) = &walk.index else { return Ok(None) };
-        let cover = self.cover[place].as_ref();
+        let cover = self.covers[place].as_ref();
         let needs_content = index.spec.unique
             || index.is_cut(&entry.key)
             || !self.counts_only && (walk.cover != Cover::Nothing || cover.is_some());
@@ -197,8 +197,8 @@ impl Fetch<'_> {
             Some(seen) => seen.insert(&id_key).map(|_| ()),
             None => Ok(()),
         };
-        let must_ask = walk.leaves_unchecked(&entry.key);
-        if self.counts_only && !must_ask {
+        let must_filter = walk.leaves_unchecked(&entry.key);
+        if self.counts_only && !must_filter {
             remember()?;
             return Ok(Some(nothing_of(id_key)));
         }
@@ -222,7 +222,7 @@ impl Fetch<'_> {
         };
         walk.documents_examined += 1;
         examined::report(0, 1);
-        if must_ask && !self.local_filter().try_matches(self.reader.document(&value)?.view())? {
+        if must_filter && !self.local_filter().try_matches(self.reader.document(&value)?.view())? {
             return Ok(None);
         }
         if self.counts_only {
@@ -331,7 +331,7 @@ impl Fetch<'_> {
         for name in self.in_part.iter().flatten() {
             names.field(&String::from_utf8_lossy(name)).look(Depth::Whole);
         }
-        let lazily = LazyLargeDocuments::new(&large, false).asking(&names);
+        let lazily = LazyLargeDocuments::new(&large, false).with_needed(&names);
         let lazily = match self.filter.paths() {
             Some(_) => lazily.only(&[]),
             None => lazily,
@@ -421,7 +421,7 @@ fn for_update<'a>(
         in_part: Some(Vec::new()),
         lazily: None,
         counts_only: false,
-        cover: Vec::new(),
+        covers: Vec::new(),
         interrupt: Interrupt::default(),
         steps: Cell::new(0),
         metadata: Metadata::default(),

@@ -121,7 +121,7 @@ impl CollectionWriter<'_> {
     ///
     /// # Errors
     /// As [`Reader::get`]; what the filter's expressions fail with.
-    pub fn as_it_is_now(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
+    pub fn current(&self, row: &Row, filter: &Filter) -> Result<Option<Row>, Error> {
         let Some(documents) = self.documents() else { return Ok(None) };
         let reader = self.reader();
         match reader.get(documents, &row.id_key)? {

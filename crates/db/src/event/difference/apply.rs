@@ -53,21 +53,21 @@ impl<'a> Change<'a> {
     }
 
     fn of_document(&self, before: Document<'_>, out: &mut DocumentBuilder) -> Option<()> {
-        let mut removed = 0;
+        let mut applied_count = 0;
         for element in before.elements() {
             let Some(change) = self.inside(element.name) else {
                 out.append_element(&element);
                 continue;
             };
-            removed += 1;
+            applied_count += 1;
             change.of_element(&element, element.name, out)?;
         }
         let is_new = |name: &str| before.field(name.as_bytes()).is_none();
         for (name, change) in self.inside.iter().filter(|(name, _)| is_new(name)) {
             out.append_element(&RawElement { name: name.as_bytes(), ..change.set? });
-            removed += 1;
+            applied_count += 1;
         }
-        (removed == self.inside.len()).then_some(())
+        (applied_count == self.inside.len()).then_some(())
     }
 
     fn of_array(&self, before: Array<'_>, out: &mut DocumentBuilder) -> Option<()> {

@@ -140,12 +140,12 @@ impl Change<'_> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
         let Some(added) = AddToSet::parse(step.operand, self.variables) else { return Ok(None) };
         let Ok(mut missing) = added.missing() else { return Ok(None) };
-        let mut is_there = Ok(false);
+        let mut is_known = Ok(false);
         self.document.visit_values(self.store, &inside, Part::All, &mut |_, known| {
-            is_there = missing.meet(known);
-            is_there != Ok(false)
+            is_known = missing.strike_out(known);
+            is_known != Ok(false)
         })?;
-        match is_there {
+        match is_known {
             Err(_) => return Ok(None),
             Ok(true) => return Ok(Some(self.document)),
             Ok(false) => {}
@@ -219,8 +219,8 @@ impl Change<'_> {
         let mut parts: Vec<&str> = step.parts.iter().map(|part| &**part).collect();
         parts.push(""); // Names nothing in an array.
         let inside = self.document.find(self.store, &parts)?;
-        let is_there = inside.part_count == step.parts.len() && inside.is_in_array();
-        Ok(is_there.then_some(inside))
+        let is_reached = inside.part_count == step.parts.len() && inside.is_in_array();
+        Ok(is_reached.then_some(inside))
     }
 
     /// `None` too if the document isn't large any more.

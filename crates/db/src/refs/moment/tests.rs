@@ -26,7 +26,7 @@ use super::*;
 struct Agreed(Mutex<Vec<Bytes>>);
 
 impl Order for Agreed {
-    fn agree(&self, entries: Vec<Bytes>, _told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
+    fn agree(&self, entries: Vec<Bytes>, _report: &dyn Fn(StoreError)) -> Result<(), StoreError> {
         self.0.lock().unwrap().extend(entries);
         Ok(())
     }
@@ -55,8 +55,8 @@ fn a_member_waits_for_a_moment_that_another_has_acknowledged() {
     let [leader, follower] = [1, 2].map(|seed| member(&agreed, seed));
     leader.lead();
     let names = [1, 2, 3].map(|id| name_at(insert(&leader, id)));
-    let asked = Arc::new(AtomicUsize::new(0));
-    let waits = Arc::clone(&asked);
+    let waits_begun = Arc::new(AtomicUsize::new(0));
+    let waits = Arc::clone(&waits_begun);
     let interrupt = Interrupt::new(move || {
         waits.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -67,7 +67,7 @@ fn a_member_waits_for_a_moment_that_another_has_acknowledged() {
     };
     thread::scope(|scope| {
         let readers = names.each_ref().map(|name| scope.spawn(|| count(name)));
-        while asked.load(Ordering::SeqCst) < readers.len()
+        while waits_begun.load(Ordering::SeqCst) < readers.len()
             && !readers.iter().any(|reader| reader.is_finished())
         {
             thread::yield_now();

@@ -75,7 +75,7 @@ fn a_bucket_is_of_bounded_size_and_time() {
 }
 
 #[test]
-fn control_tells_the_least_and_the_greatest() {
+fn control_has_the_least_and_the_greatest() {
     let made: Vec<DocumentBuf> = [
         "{'t': {'$date': 61000}, 'm': 1, 'v': 5, 'o': {'a': 1, 'b': [3, 4]}, 'w': 1}",
         "{'t': {'$date': 62000}, 'm': 1, 'v': 3, 'o': {'a': 2, 'b': [1]}, 'w': {'x': 1}}",
@@ -109,7 +109,7 @@ fn buckets_of_another_server_have_the_source_after_the_time() {
 }
 
 #[test]
-fn a_point_that_no_bucket_can_tell_is_refused() {
+fn a_point_that_no_bucket_can_hold_is_refused() {
     let mut twice = frond_doc::DocumentBuilder::new();
     twice.append("t", Value::DateTime(1)).append("v", Value::Null).append("v", Value::Null);
     let points = vec![Ok(twice.build())].into_iter();

@@ -76,8 +76,8 @@ pub(super) fn fields_of(signature: &[u8]) -> Option<Vec<SignatureField>> {
         let (name, after) = split_name(rest)?;
         let (is_document, after) = after.split_first()?;
         let depth = u8::try_from(open.len()).ok()?;
-        let (around, count) = open.last_mut()?;
-        let is_first = count.insert(name);
+        let (around, names) = open.last_mut()?;
+        let is_first = names.insert(name);
         let path = around.as_ref().filter(|_| is_first).map(|around| [around, name].concat());
         if *is_document == 1 {
             let inner = path.as_ref().map(|path| [path, &[SEPARATOR][..]].concat());

@@ -334,7 +334,7 @@ fn writes_before_a_refusal_still_count() {
 }
 
 #[test]
-fn where_a_sync_fails_nothing_that_was_read_in_line_is_told() {
+fn where_a_sync_fails_nothing_that_was_read_queued_is_acknowledged() {
     let disk = SimDisk::new(1);
     let (engine, writer) = open(&disk);
     thread::scope(|scope| {

@@ -186,8 +186,8 @@ fn a_fold_that_is_stopped_changes_nothing() {
     let before = shared.snapshot();
     let mut stopped = 0;
     let folded = loop {
-        let (asked, asked_max) = (AtomicU64::new(0), stopped);
-        let keep_going = move || asked.fetch_add(1, Ordering::Relaxed) < asked_max;
+        let (checks, checks_max) = (AtomicU64::new(0), stopped);
+        let keep_going = move || checks.fetch_add(1, Ordering::Relaxed) < checks_max;
         let snapshot = shared.snapshot().asking(Arc::new(keep_going));
         match shared.fold(&snapshot, &[FIRST, SECOND]) {
             Ok(folded) => break folded,

@@ -50,7 +50,7 @@ fn without_sector(disk: &SimDisk, at: usize, from: usize) -> SimDisk {
 }
 
 #[test]
-fn a_mark_ahead_tells_of_the_sector_of_the_newest_records() {
+fn a_mark_ahead_describes_the_sector_of_the_newest_records() {
     let disk = SimDisk::new(1);
     let mut writer = writer(&disk.machine());
     let mut place = |sequence, bytes| {
@@ -71,7 +71,7 @@ fn a_mark_ahead_tells_of_the_sector_of_the_newest_records() {
 }
 
 #[test]
-fn marks_of_the_end_tell_of_the_sector_of_the_other() {
+fn marks_of_the_end_describe_the_sector_of_the_other() {
     let disk = SimDisk::new(1);
     let mut writer = writer(&disk.machine());
     write(&mut writer, 1, 6_000);

@@ -66,7 +66,7 @@ fn ranges_show_the_newest_entry_within_the_window() {
 }
 
 #[test]
-fn batches_end_where_asked_and_tell_that_there_is_more() {
+fn batches_end_where_asked_and_report_that_there_is_more() {
     let memtable = sample();
     for direction in [Direction::Ascending, Direction::Descending] {
         let mut found: Vec<OverlayEntry> = Vec::new();

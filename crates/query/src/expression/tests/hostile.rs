@@ -262,7 +262,7 @@ fn all_values_of_a_request_are_charged_while_they_live() {
 }
 
 #[test]
-fn evaluating_stops_when_it_is_told_to() {
+fn evaluating_stops_on_request() {
     let stop = || Err(QueryError::new(Code::MaxTimeMSExpired, "it is time"));
     let array = r#"{"$range": [0, 7000]}"#;
     let many = vec!["1"; 4_000].join(", ");

@@ -84,17 +84,7 @@ pub(super) fn load(
         loaded.packs.push(entry);
     }
     for number in unlisted {
-        let name = number.to_string();
-        let file = disk.open(&name).map_err(|error| StoreError::io(&name, error))?;
-        let pack = Arc::new(Pack::new(*number, Purpose::Working, file));
-        match loaded.load_unlisted(&pack, manifest)? {
-            Some(entry) => {
-                pack.note_written(entry.bytes);
-                counters.bytes_stored.add(entry.bytes);
-                loaded.packs.push(entry);
-            }
-            None => disk.remove(&name).map_err(|error| StoreError::io(&name, error))?,
-        }
+        loaded.adopt_or_remove(disk, *number, manifest, counters)?;
     }
     loaded.packs.sort_by_key(|pack| pack.number);
     loaded.set_aside_damaged()?;
@@ -103,6 +93,28 @@ pub(super) fn load(
 }
 
 impl Loaded {
+    /// Adds a pack that the manifest doesn't list, or removes its file if it has nothing whole.
+    fn adopt_or_remove(
+        &mut self,
+        disk: &dyn Disk,
+        number: PackNumber,
+        manifest: &Manifest,
+        counters: &Counters,
+    ) -> Result<(), StoreError> {
+        let name = number.to_string();
+        let file = disk.open(&name).map_err(|error| StoreError::io(&name, error))?;
+        let pack = Arc::new(Pack::new(number, Purpose::Working, file));
+        match self.load_unlisted(&pack, manifest)? {
+            Some(entry) => {
+                pack.note_written(entry.bytes);
+                counters.bytes_stored.add(entry.bytes);
+                self.packs.push(entry);
+            }
+            None => disk.remove(&name).map_err(|error| StoreError::io(&name, error))?,
+        }
+        Ok(())
+    }
+
     /// Whether a chunk is in force in a pack other than `but`.
     fn holds(&self, hash: ChunkHash, but: Option<PackNumber>) -> Result<bool, StoreError> {
         match self.index.look(hash) {

@@ -104,7 +104,7 @@ impl Script {
         self.state.lock().expect("no panic while the lock is held")
     }
 
-    fn ask(&self, request: Request) -> Result<Answer, BucketError> {
+    fn send(&self, request: Request) -> Result<Answer, BucketError> {
         let mut state = self.state();
         if let Some(answer) = state.answers.get(state.position).cloned() {
             state.position += 1;
@@ -132,7 +132,7 @@ impl Bucket for Script {
         if is_tombstone && self.without == Without::Tombstone {
             return Ok(Created::Made(ObjectVersion(version(&bytes))));
         }
-        Ok(match self.ask(Request::Create(name.to_owned(), bytes.clone()))? {
+        Ok(match self.send(Request::Create(name.to_owned(), bytes.clone()))? {
             Answer::Done(version) => Created::Made(ObjectVersion(version)),
             Answer::Unknown if self.without == Without::LookUp => {
                 Created::Made(ObjectVersion(version(&bytes)))
@@ -143,7 +143,7 @@ impl Bucket for Script {
     }
 
     fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, BucketError> {
-        Ok(match self.ask(Request::Swap(name.to_owned(), was.0.clone(), bytes))? {
+        Ok(match self.send(Request::Swap(name.to_owned(), was.0.clone(), bytes))? {
             Answer::Done(version) => Swapped::Yes(ObjectVersion(version)),
             Answer::Refused => Swapped::No,
             _ => Swapped::Unknown,
@@ -151,7 +151,7 @@ impl Bucket for Script {
     }
 
     fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, BucketError> {
-        let Answer::Found(found) = self.ask(Request::Load(name.to_owned()))? else {
+        let Answer::Found(found) = self.send(Request::Load(name.to_owned()))? else {
             panic!("{name}: another answer than was asked for");
         };
         Ok(found.map(|bytes| (bytes.clone(), ObjectVersion(version(&bytes)))))

@@ -97,29 +97,29 @@ fn no_directory_is_taken_for_one_of_the_other_kind() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(4);
     let reader = Reader::new(5, &bucket);
-    let told = |error: Option<StoreError>| error.expect("it is refused").to_string();
-    let error = told(reader.open().err());
+    let message = |error: Option<StoreError>| error.expect("it is refused").to_string();
+    let error = message(reader.open().err());
     assert!(error.contains("nothing whole yet"), "{error}");
     let leader = Node::new(6, &bucket);
     let store = leader.open().unwrap();
     let chunks = put(&store, &mut random);
     drop(store);
     let as_reader = Reader { node: leader.again(leader.disk.kill(), &bucket) };
-    let error = told(as_reader.open().err());
+    let error = message(as_reader.open().err());
     assert!(error.contains("this directory leads"), "{error}");
     drop(reader.open().unwrap());
     let mut as_leader = reader.node.again(reader.node.disk.kill(), &bucket);
     as_leader.take_over = true;
-    let error = told(as_leader.open().err());
+    let error = message(as_leader.open().err());
     assert!(error.contains("reads what another one leads"), "{error}");
     assert_stored(&*as_reader.node.open().unwrap(), &chunks);
     // Nor is it, where the bucket was emptied.
     bucket.remove("lines/main/HEAD").unwrap();
-    let error = told(as_leader.again(as_leader.disk.kill(), &bucket).open().err());
+    let error = message(as_leader.again(as_leader.disk.kill(), &bucket).open().err());
     assert!(error.contains("reads what another one leads"), "{error}");
     let alone = Node::new(7, &bucket);
     drop(crate::open(&alone.disk).unwrap());
-    let error = told(Reader { node: alone }.open().err());
+    let error = message(Reader { node: alone }.open().err());
     assert!(error.contains("name an empty one"), "{error}");
 }
 

@@ -233,7 +233,7 @@ fn refs_that_are_gone_are_in_their_copy() {
 /// Each pack of a place in turn becomes another one of it, whole: nothing in it is damaged, and
 /// what it held is gone.
 #[test]
-fn a_pack_that_another_whole_one_replaced_is_told_and_brought_again() {
+fn a_pack_that_another_whole_one_replaced_is_reported_and_brought_again() {
     let (frond, main, whole) = begin(1);
     let packs = files(&whole.machine(), "pack-");
     for (position, name) in packs.iter().enumerate() {

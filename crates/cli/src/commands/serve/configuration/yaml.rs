@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_with_their_lines() {
+    fn keys_are_listed_with_their_lines() {
         for (text, expected) in [
             ("", ""),
             ("# nothing\n", ""),

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -25,40 +26,42 @@ const READY: &str = "READY=1";
 /// # Errors
 /// [`Failure::Failed`] if it doesn't come to serve clients, with what it said.
 pub fn run(words: &[OsString]) -> Result<String, Failure> {
-    start(words).map_err(|error| Failure::failed(format!("--fork: {error}")))?
+    let failed = |error: io::Error| Failure::failed(format!("--fork: {error}"));
+    let directory = tempfile::tempdir().map_err(failed)?;
+    let (socket, mut child) = start(words, &directory.path().join("notify")).map_err(failed)?;
+    while !is_ready(&socket).map_err(failed)? {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            let errors = error_output(&mut child);
+            let code = status.code().map_or_else(|| status.to_string(), |code| code.to_string());
+            let message =
+                format!("child process failed, exited with {code}\n{}", errors.trim_end());
+            return Err(Failure::failed(message));
+        }
+    }
+    Ok(format!(
+        "about to fork child process, waiting until server is ready for connections.\nforked \
+         process: {}\nchild process started successfully, parent exiting",
+        child.id()
+    ))
 }
 
-fn start(words: &[OsString]) -> io::Result<Result<String, Failure>> {
-    let directory = tempfile::tempdir()?;
-    let path = directory.path().join("notify");
-    let socket = UnixDatagram::bind(&path)?;
+/// Starts the other process, which reports on the socket at `notify`.
+fn start(words: &[OsString], notify: &Path) -> io::Result<(UnixDatagram, Child)> {
+    let socket = UnixDatagram::bind(notify)?;
     socket.set_read_timeout(Some(LOOK))?;
     let program = own_program().ok_or(io::ErrorKind::NotFound)?;
-    let mut child = Command::new(program)
+    let child = Command::new(program)
         .args(words)
-        .env(NOTIFY, &path)
+        .env(NOTIFY, notify)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()?;
-    while !is_ready(&socket)? {
-        if let Some(status) = child.try_wait()? {
-            let errors = error_output(&mut child);
-            let code = status.code().map_or_else(|| status.to_string(), |code| code.to_string());
-            let message =
-                format!("child process failed, exited with {code}\n{}", errors.trim_end());
-            return Ok(Err(Failure::failed(message)));
-        }
-    }
-    Ok(Ok(format!(
-        "about to fork child process, waiting until server is ready for connections.\nforked \
-         process: {}\nchild process started successfully, parent exiting",
-        child.id()
-    )))
+    Ok((socket, child))
 }
 
-/// Whether it has said so; waits a moment.
+/// Whether the other process has reported that it is ready; waits a moment.
 fn is_ready(socket: &UnixDatagram) -> io::Result<bool> {
     let mut bytes = [0; 1_024];
     match socket.recv(&mut bytes) {

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_told_from_yaml() {
+    fn options_are_distinguished_from_yaml() {
         let text = "# made by a script\nport = 4000\nauth=true\nipv6 = false\n\
                     setParameter = enableTestCommands=1\n";
         let found = words(text).expect("options");
