@@ -131,7 +131,7 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "cli",
         rooms: "notice failure allocator panics text_file output pager terminal output_file input directory backend arguments \
-                commands other_tools main",
+                commands other_tools bin",
         gate: None,
         upward: 0,
         in_rings: 0,

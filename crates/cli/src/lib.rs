@@ -1,12 +1,11 @@
 //! The `frond` command: a server, an importer, version control and a tour, in one binary.
 //!
-//! Reading order: [`arguments`] (what several commands take), [`backend`] (a data directory or a
+//! Reading order: `arguments` (what several commands take), `backend` (a data directory or a
 //! running server: both take command documents and give reply documents, so that each command here
-//! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command),
-//! [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or
-//! not at all), [`text_file`] (small files), [`terminal`] (colours), [`pager`], [`allocator`]
-//! (memory), [`other_tools`] (what users of git type), [`failure`] (what can go wrong, and exit
-//! codes).
+//! exists once), `directory` (what is a data directory), `commands` (one file a command), `input`
+//! and `output` (files in, text out), `output_file` (files that are there whole or not at all),
+//! `text_file` (small files), `terminal` (colours), `pager`, `allocator` (memory), `other_tools`
+//! (what users of git type), `failure` (what can go wrong, and exit codes).
 
 #![deny(clippy::print_stderr)] // `notice` says why.
 
@@ -38,10 +37,6 @@ use crate::commands::serve::mongod::{self, Invocation};
 use crate::failure::Failure;
 use crate::notice::print;
 use crate::terminal::{Colour, Terminal};
-
-/// Faster than the system's where many threads take and free small pieces of memory.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -136,7 +131,8 @@ impl Command {
     }
 }
 
-fn main() -> ExitCode {
+/// Runs the command that the process was given, and returns its exit code.
+pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == frond_script::COMMAND) {
         // An error ends it, which its parent sees.
         return frond_script::worker::run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
