@@ -1,7 +1,7 @@
 //! Checks documentation: comments end where code does, a public function that may fail says with
-//! what, and no link between the pages is dead.
+//! what, an example stands where it is run, and no link between the pages is dead.
 //!
-//! All three are read off the text: `pub fn` counts as public, in a private module too, and so do a
+//! All of it is read off the text: `pub fn` counts as public, in a private module too, and so do a
 //! trait's functions; a function may fail if it returns a `Result`. Implementations of traits don't
 //! count, and neither do tests.
 
@@ -24,10 +24,15 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
             }
         }
         if is_source(&path) {
-            let untold = fallible(of_product(&text)).into_iter().filter(|found| !found.is_told);
-            faults.extend(untold.map(|Fallible { line, name, .. }| {
+            let undocumented =
+                fallible(of_product(&text)).into_iter().filter(|found| !found.is_documented);
+            faults.extend(undocumented.map(|Fallible { line, name, .. }| {
                 format!("{}:{line}: {name} may fail: say when, under `# Errors`", path.display())
             }));
+            if examples_of(&text) > 0 && !runs_examples(root, &path)? {
+                let place = path.display();
+                faults.push(format!("{place}: an example that nothing runs: `doctest = false`"));
+            }
         }
     }
     faults.extend(dead_links(root)?);
@@ -39,6 +44,27 @@ pub fn is_source(path: &Path) -> bool {
     let shown = path.display().to_string();
     let is_test = shown.ends_with("tests.rs") || shown.contains("/tests/");
     shown.starts_with("crates/") && shown.contains("/src/") && !is_test
+}
+
+/// Whether rustdoc runs the examples of a source file's crate.
+fn runs_examples(root: &Path, source: &Path) -> Result<bool, String> {
+    let crate_name = source.iter().nth(1).unwrap_or_default();
+    let manifest = Path::new("crates").join(crate_name).join("Cargo.toml");
+    Ok(!crate::read(root, &manifest)?.contains("doctest = false"))
+}
+
+/// Returns how many examples of a file rustdoc runs: blocks that are Rust, as they are unless they
+/// say otherwise, and neither text nor ignored.
+pub fn examples_of(code: &str) -> usize {
+    let (mut count, mut is_open) = (0, false);
+    for line in code.lines().map(str::trim_start) {
+        let fence = line.strip_prefix("//! ```").or_else(|| line.strip_prefix("/// ```"));
+        let Some(language) = fence else { continue };
+        is_open = !is_open;
+        let is_rust = language.is_empty() || ["rust", "no_run", "should_panic"].contains(&language);
+        count += usize::from(is_open && is_rust);
+    }
+    count
 }
 
 /// Returns the text before a file's own tests, which end it. Tests in a file of their own (`mod
@@ -68,7 +94,7 @@ pub struct Fallible {
     line: usize,
     name: String,
     /// Whether its documentation says when it fails.
-    pub is_told: bool,
+    pub is_documented: bool,
 }
 
 /// The public functions of a file that return a `Result`.
@@ -96,7 +122,7 @@ pub fn fallible(code: &str) -> Vec<Fallible> {
         found.push(Fallible {
             line: at + 1,
             name: rest.split(['(', '<']).next().unwrap_or_default().to_owned(),
-            is_told: above.any(|line| line.contains("# Errors")),
+            is_documented: above.any(|line| line.contains("# Errors")),
         });
     }
     found
@@ -200,7 +226,7 @@ mod tests {
                     impl Five for u8 {\n    fn six(&self) -> Result<()> {}\n}\n";
         let found = fallible(code);
         let found: Vec<_> =
-            found.iter().map(|it| (it.name.as_str(), it.line, it.is_told)).collect();
+            found.iter().map(|it| (it.name.as_str(), it.line, it.is_documented)).collect();
         let wanted = [("one", 6, true), ("two", 8, false), ("four", 13, false), ("six", 15, false)];
         assert_eq!(found, wanted);
     }

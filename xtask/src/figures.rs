@@ -39,8 +39,8 @@ pub fn print(root: &Path) -> Result<(), String> {
         }
         let found = documentation::fallible(code);
         fallible += found.len();
-        with_errors += found.iter().filter(|found| found.is_told).count();
-        examples += examples_of(code);
+        with_errors += found.iter().filter(|found| found.is_documented).count();
+        examples += documentation::examples_of(code);
     }
     lines.sort_unstable();
     let at = |share: usize| lines.get(lines.len() * share / 100).copied().unwrap_or_default();
@@ -55,18 +55,4 @@ pub fn print(root: &Path) -> Result<(), String> {
         });
     println!("assertions a thousand functions: {}", shares.collect::<Vec<_>>().join(", "));
     walls::print(root)
-}
-
-/// Returns how many examples of a file rustdoc runs: blocks that are Rust, as they are unless they
-/// say otherwise, and neither text nor ignored.
-fn examples_of(code: &str) -> usize {
-    let (mut count, mut is_open) = (0, false);
-    for line in code.lines().map(str::trim_start) {
-        let fence = line.strip_prefix("//! ```").or_else(|| line.strip_prefix("/// ```"));
-        let Some(language) = fence else { continue };
-        is_open = !is_open;
-        let is_rust = language.is_empty() || ["rust", "no_run", "should_panic"].contains(&language);
-        count += usize::from(is_open && is_rust);
-    }
-    count
 }
