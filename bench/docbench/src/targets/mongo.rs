@@ -128,12 +128,12 @@ impl Mongo {
             true => "plain: commands over one connection, no driver",
             false => "the driver mongodb 3 (Rust), one client a session, on its thread",
         };
-        let mut settings = vec![
+        let mut server_settings = vec![
             ("write concern".into(), "{w: \"majority\", j: true}".into()),
             ("client".into(), client.into()),
         ];
         if server.is_some() {
-            settings.push(("cache".into(), format!("{cache} MB")));
+            server_settings.push(("cache".into(), format!("{cache} MB")));
         }
         let version = build.get_str("version").unwrap_or("unknown");
         let about = About {
@@ -153,7 +153,7 @@ impl Mongo {
                 array_positions: true,
                 concurrent_writers: true,
             },
-            settings,
+            settings: server_settings,
         };
         // A server of ours has what it is meant to have; another may have an earlier run's data.
         if server.is_none() {

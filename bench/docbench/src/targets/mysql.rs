@@ -95,7 +95,7 @@ impl MySql {
                 array_positions: true,
                 concurrent_writers: true,
             },
-            settings: settings(&mut connection)?,
+            settings: server_settings(&mut connection)?,
         };
         let directory = server.is_some().then(|| settings.directory.into());
         Ok(MySql {
@@ -124,7 +124,7 @@ fn options(address: &str, database: Option<&str>) -> Result<Opts, Failure> {
 }
 
 /// The settings that the server has.
-fn settings(connection: &mut Conn) -> Result<Vec<(String, String)>, Failure> {
+fn server_settings(connection: &mut Conn) -> Result<Vec<(String, String)>, Failure> {
     let mut settings = Vec::new();
     for name in SETTINGS_SHOWN {
         let statement = format!("show variables like '{name}'");

@@ -54,12 +54,12 @@ impl Postgres {
             Some(server) => server.ready(connect)?,
             None => connect()?,
         };
-        let mut settings = Vec::new();
+        let mut server_settings = Vec::new();
         for setting in SETTINGS_SHOWN {
             let row = client.query_one(&format!("show {setting}"), &[]).map_err(failure)?;
-            settings.push((setting.to_owned(), row.get::<_, String>(0)));
+            server_settings.push((setting.to_owned(), row.get::<_, String>(0)));
         }
-        let synced = settings.iter().take(2).all(|(_, value)| value == "on");
+        let synced = server_settings.iter().take(2).all(|(_, value)| value == "on");
         let row = client.query_one("show server_version", &[]).map_err(failure)?;
         let about = About {
             name: name.into(),
@@ -75,7 +75,7 @@ impl Postgres {
                 array_positions: true,
                 concurrent_writers: true,
             },
-            settings,
+            settings: server_settings,
         };
         let directory = server.is_some().then(|| settings.directory.into());
         Ok(Postgres {
