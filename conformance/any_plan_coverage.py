@@ -3,8 +3,8 @@
 from collections import Counter
 
 # Where documents lie when they are asked for.
-STATES = ["in memory", "after a checkpoint", "after a commit", "above 32 KB", "on a branch", "through a view",
-          "in a time series"]
+STATES = ["in memory", "after a checkpoint", "after a commit", "of a commit itself", "above 32 KB", "on a branch",
+          "through a view", "in a time series"]
 # What isn't an operator, though it begins like one.
 NO_OPERATORS = {"$", "$[]", "$natural"}
 
@@ -35,10 +35,12 @@ class Coverage:
     def __init__(self):
         self.counts = Counter()
 
-    def note(self, request, place, state):
-        """A request that was asked of a collection; `state`: what happened to the data last."""
-        kinds = {"large": "above 32 KB", "branch": "on a branch", "view": "through a view", "series": "in a time series"}
-        states = [state] + [told for name, told in kinds.items() if place.get(name)]
+    def note(self, request, place, state, is_commit):
+        """A request that was asked of a collection, or of its commit; `state`: what happened to the data last."""
+        kinds = {"large": "above 32 KB", "branch": "on a branch", "view": "through a view",
+                 "series": "in a time series"}
+        states = ["of a commit itself" if is_commit else state]
+        states += [told for name, told in kinds.items() if place.get(name)]
         for operator in operators(request):
             for told in states:
                 self.counts[operator, place["index"], told] += 1

@@ -52,10 +52,12 @@ FIELDS = ["a", "b", "c", "h", "t", "n.x", "n.y"]
 class Draw:
     """Draws documents and requests."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, is_many=False):
         self.random = random.Random(seed)
         self.next_id = 0
         self.has_long = self.one_in(4)
+        # An answer has at most 16 MB.
+        self.long_one_in = 60 if is_many else 5
         # Documents have a time and a source, as a time series wants them, whose points have short `_id`s.
         self.has_times = not self.has_long and self.one_in(2)
 
@@ -76,7 +78,7 @@ class Draw:
 
     def scalar(self):
         pick = self.random.choice
-        if self.has_long and self.one_in(5):
+        if self.has_long and self.one_in(self.long_one_in):
             return self.long()
         if self.random.random() < 0.55:
             return self.random.randrange(5) if self.one_in(2) else self.number()
@@ -374,12 +376,12 @@ class Draw:
             return {"q": self.filter(), "u": self.update(), "multi": False, "sort": self.sort()}
         return {"q": self.filter(), "u": self.update(), "multi": True}
 
-    def request(self):
-        """A request, to be asked of every collection."""
+    def read(self):
+        """A request that changes nothing."""
         pick = self.random.choice
         kind = self.random.random()
         collation = COLLATION if self.one_in(8) else None
-        if kind < 0.34:
+        if kind < 0.51:
             find = {"kind": "find", "filter": self.filter(), "collation": collation}
             if self.one_in(2):
                 find["sort"] = self.sort()
@@ -390,21 +392,30 @@ class Draw:
             if self.one_in(2):
                 find["projection"] = self.projection()
             return find | {"hints": pick(["", "", "index", "natural"])}
-        if kind < 0.42:
+        if kind < 0.64:
             return {"kind": "count", "filter": self.filter(), "collation": collation,
                     "skip": pick([0, 0, 2]), "limit": pick([0, 0, 5])}
-        if kind < 0.48:
+        if kind < 0.73:
             return {"kind": "distinct", "key": pick(PATHS), "filter": self.filter(), "collation": collation}
-        if kind < 0.66:
-            stages, is_ordered = self.pipeline()
-            return {"kind": "aggregate", "stages": stages, "is_ordered": is_ordered, "collation": collation}
-        if kind < 0.76:
+        stages, is_ordered = self.pipeline()
+        return {"kind": "aggregate", "stages": stages, "is_ordered": is_ordered, "collation": collation}
+
+    def write(self):
+        """A request that may change something."""
+        pick = self.random.choice
+        kind = self.random.random()
+        if kind < 0.35:
             return {"kind": "update", **self.statement()}
-        if kind < 0.82:
+        if kind < 0.55:
             return {"kind": "modify", "filter": self.filter(), "sort": self.sort(), "update": self.update(),
                     "new": pick([True, False])}
-        if kind < 0.86:
+        if kind < 0.69:
             return {"kind": "delete", "filter": {"$and": [self.filter(), {"u": {"$mod": [3, 0]}}]}}
-        if kind < 0.95:
-            return {"kind": "insert", "document": self.document()}
-        return {"kind": pick(["checkpoint", "commit", "commit"])}
+        return {"kind": "insert", "document": self.document()}
+
+    def request(self):
+        """A request, to be asked of every collection."""
+        kind = self.random.random()
+        if kind < 0.66:
+            return self.read()
+        return self.write() if kind < 0.95 else {"kind": self.random.choice(["checkpoint", "commit", "commit"])}
