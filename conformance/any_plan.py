@@ -42,7 +42,7 @@ from collections import Counter
 import bson
 from any_plan_coverage import Coverage
 from any_plan_draw import COLLATION, INDEXES, Draw
-from any_plan_table import ALL, OF_INDEXES, OF_SERIES, Refused, Table
+from any_plan_table import ALL, OF_INDEXES, OF_SERIES, Refused, Table, answers
 from any_plan_wire import Wire
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
@@ -232,11 +232,10 @@ class Runner:
         is_refilled = self.compare(plain, [table for table in others if table.takes(request)], at, request)
         if not is_write:
             return
-        for table in tables:
+        for table in (plain, *others):
             table.send(ALL)
-        stored = plain.answer(ALL)
-        for table in others:
-            found = table.answer(ALL)
+        stored, *all_found = answers([plain, *others], ALL)
+        for table, found in zip(others, all_found):
             if is_refilled or not table.takes(request):
                 continue
             if not found.agrees(stored):
@@ -255,21 +254,20 @@ class Runner:
         plain.send(asked)
         for table in others:
             table.send(request)
-        expected = plain.answer(asked)
-        answers = [table.answer(request) for table in others]
+        expected, *found = answers([plain, *others], request)
         begun = self.timed("waiting", begun)
         with self.lock:
             self.rounds += 1
-            self.asked += 1 + len(answers)
+            self.asked += 1 + len(found)
             for table in others:
                 self.coverage.note(request, table.place, state, table.commit is not None)
         is_write = request["kind"] in WRITES
-        for answer in answers:
+        for answer in found:
             is_right = answer.agrees(expected) or is_write and answer.code in OF_INDEXES
             if not is_right or answer.code in DEFECTS:
                 self.fail(number, request, answer.table, expected.value(), answer.value())
         self.timed("comparing", begun)
-        return expected.code != 0 or any(answer.code in OF_INDEXES for answer in answers)
+        return expected.code != 0 or any(answer.code in OF_INDEXES for answer in found)
 
     def validate(self, tables, at, request):
         for table in tables:
@@ -291,7 +289,7 @@ class Runner:
             self.run(case, until)
         except Failed as error:
             return str(error)
-        except (OperationFailure, Refused) as error:
+        except (OperationFailure, Refused, OSError) as error:
             return f"refused: {error}"
         return None
 

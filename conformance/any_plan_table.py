@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import bson
 from any_plan_draw import INDEXES
-from any_plan_wire import LENGTH, batch, documents, field
+from any_plan_wire import LENGTH, batch, documents, field, receive
 from bson import Decimal128
 from bson.raw_bson import RawBSONDocument
 
@@ -164,19 +164,11 @@ class Table:
         return None if checked["valid"] else checked["errors"]
 
     def send(self, request):
-        """Asks; `answer` reads what comes back."""
+        """Asks; `answers` reads what comes back."""
         command = getattr(self, request["kind"])(request)
         if request.get("collation"):
             command["collation"] = request["collation"]
         self.wire.send(self.commit or self.database, command)
-
-    def answer(self, request):
-        return Answer(self, request, self.wire.receive())
-
-    def all(self):
-        """All documents, as bytes, by their `_id`s."""
-        self.send(ALL)
-        return self.answer(ALL)
 
     def find(self, request):
         command = {"find": self.read_name, "filter": request["filter"], "batchSize": 100_000}
@@ -216,6 +208,12 @@ class Table:
     def modify(self, request):
         return {"findAndModify": self.name, "query": request["filter"], "sort": request["sort"],
                 "update": request["update"], "new": request["new"], "writeConcern": RELAXED}
+
+
+def answers(tables, request):
+    """What collections answer that were all asked."""
+    replies = receive([table.wire for table in tables])
+    return [Answer(table, request, reply) for table, reply in zip(tables, replies)]
 
 
 class Answer:

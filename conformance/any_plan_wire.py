@@ -4,6 +4,7 @@ A driver makes an object of each value that it reads. Most answers are equal as 
 as to find where its batch lies.
 """
 
+import select
 import socket
 import struct
 
@@ -23,33 +24,52 @@ class Wire:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A client that says nothing at first is cut off.
+        self.ask("admin", {"ping": 1})
 
     def send(self, database, command):
         body = bson.encode({**command, "$db": database})
         header = HEADER.pack(HEADER.size + 5 + len(body), 1, 0, OP_MSG)
         self.socket.sendall(b"".join((header, bytes(5), body)))
 
-    def receive(self):
-        """The reply's document, as bytes."""
-        length, *_ = HEADER.unpack(self.bytes(HEADER.size))
-        return self.bytes(length - HEADER.size)[5:]
-
     def ask(self, database, command):
         self.send(database, command)
-        return self.receive()
-
-    def bytes(self, count):
-        found = bytearray(count)
-        view, at = memoryview(found), 0
-        while at < count:
-            read = self.socket.recv_into(view[at:])
-            if not read:
-                raise ConnectionError("the server closed the connection")
-            at += read
-        return bytes(found)
+        return receive([self])[0]
 
     def close(self):
         self.socket.close()
+
+
+class Reply:
+    """A reply that comes in."""
+
+    def __init__(self):
+        self.bytes, self.at = bytearray(HEADER.size), 0
+
+    def read(self, source):
+        """Reads what has come; whether that is all."""
+        read = source.recv_into(memoryview(self.bytes)[self.at:])
+        if not read:
+            raise ConnectionError("the server closed the connection")
+        self.at += read
+        if self.at == HEADER.size:
+            self.bytes.extend(bytes(HEADER.unpack(self.bytes)[0] - HEADER.size))
+        return self.at == len(self.bytes)
+
+
+def receive(wires):
+    """The documents of the replies on connections, as bytes; none waits for another, as a server gives up on a client
+    that doesn't take its answer."""
+    replies = [Reply() for _ in wires]
+    waiting = {wire.socket: reply for wire, reply in zip(wires, replies)}
+    while waiting:
+        ready, _, _ = select.select(waiting, [], [], 600)
+        if not ready:
+            raise ConnectionError("no answer in ten minutes")
+        for source in ready:
+            if waiting[source].read(source):
+                del waiting[source]
+    return [bytes(memoryview(reply.bytes)[HEADER.size + 5:]) for reply in replies]
 
 
 def fields(data, start=0):
