@@ -4,6 +4,7 @@
 //! bytes with the same value. Results that need more digits are rounded half to even.
 
 mod arithmetic;
+mod decided;
 mod fixed;
 pub mod functions;
 mod text;

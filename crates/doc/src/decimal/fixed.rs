@@ -18,8 +18,8 @@ const EXP_HALVINGS: u64 = 16;
 const ATAN_HALVINGS: u64 = 3;
 /// Bits beyond those that are asked for, for what halving and doubling loses.
 const GUARD: u64 = 40;
-/// Bits of pi that are kept: 10^6145 has 20,414, and 586 are right behind it.
-const PI_BITS: u64 = 21_000;
+/// Bits of pi that are kept: 10^6145 has 20,414, and 986 are right behind it.
+const PI_BITS: u64 = 21_400;
 
 /// 1.
 pub(super) fn one(bits: u64) -> BigInt {

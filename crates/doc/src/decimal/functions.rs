@@ -1,31 +1,26 @@
-//! Functions of Decimal128 without exact results, to all 34 digits: exponentials, logarithms,
-//! roots, angles.
+//! Functions of Decimal128 without exact results: exponentials, logarithms, roots, angles. Each
+//! result is the decimal nearest to the exact one.
 //!
-//! 1. A finite argument becomes a fixed-point number of [`BITS`] bits behind the point
-//!    ([`super::fixed`]).
-//! 2. The function is computed to [`DIGITS`] digits at least, and these are rounded: half to even
-//!    where nothing but zeros follows the half. So many nines or zeros are an exact result's, since
-//!    none of these functions but powers and logarithms has other rational results, and those that
-//!    powers and logarithms have are short. A result with few digits (`log10(1000)`, `sqrt(6.25)`)
-//!    has no zeros behind them.
-//! 3. Arguments so small that the series' second term doesn't show ([`TINY`]), and so great that
+//! 1. A finite argument becomes a fixed-point number ([`super::fixed`]), whose function is computed
+//!    with so many bits that all 34 digits are decided ([`super::decided`]).
+//! 2. Arguments so small that the series' second term doesn't show ([`TINY`]), and so great that
 //!    the result is an end of the range, are answered without.
+//! 3. What MongoDB composes of rounded results is composed of them here, too: a logarithm to
+//!    another base than 10 is the quotient of two.
 //!
 //! Whether a function has a value at a number is the caller's to ask; where it hasn't, NaN comes
-//! out.
+//! out. MongoDB's own functions (Intel's library) compute with 113 bits, so their last digit may be
+//! one that isn't the nearest.
+
+use std::cmp::Ordering;
 
 use bigdecimal::num_bigint::{BigInt, BigUint, Sign};
 
 use super::arithmetic::rounded;
-use super::{NAN, Parts, fixed, from_i64, from_parts, infinity, negate, parts};
+use super::decided::{Scaled, decided, fixed_point, stripped};
+use super::{EXPONENT_BIAS, NAN, Parts, fixed, from_i64, from_parts, infinity, negate, parts};
 use crate::document::value::Decimal128;
 
-/// Bits behind the point: 34 digits of a result as small as 10^-40, and some to spare.
-const BITS: u64 = 448;
-/// Digits that are right of each result.
-const DIGITS: i64 = 80;
-/// Zeros at the end of these are an exact result's.
-const DIGITS_BEHIND: u32 = 40;
 /// Below 10^-40, x^3 changes no digit of x.
 const TINY: i64 = -40;
 /// From 10^40 on, 1 changes no digit of x^2.
@@ -67,49 +62,6 @@ impl Finite {
     }
 }
 
-/// The decimal nearest to `number` / 2^`bits`.
-fn decimal(number: &BigInt, bits: i64) -> Decimal128 {
-    if number.sign() == Sign::NoSign {
-        return from_i64(0);
-    }
-    let (sign, magnitude) = (number.sign(), number.magnitude());
-    // Log10 of 2 is 30103 / 100000.
-    let digits = (magnitude.bits() as i64 - bits) * 30_103 / 100_000;
-    let places = DIGITS - digits;
-    let power = BigUint::from(10_u8).pow(places.unsigned_abs() as u32);
-    let (mut above, mut below) = (magnitude.clone(), BigUint::from(1_u8));
-    if places < 0 {
-        below = power
-    } else {
-        above *= power
-    }
-    if bits < 0 {
-        above <<= bits.unsigned_abs()
-    } else {
-        below <<= bits.unsigned_abs()
-    }
-    let nearest = ((above << 1_u32) + &below) / (below << 1_u32);
-    let is_exact = &nearest % BigUint::from(10_u8).pow(DIGITS_BEHIND) == BigUint::from(0_u8);
-    let number = rounded(sign == Sign::Minus, nearest, -places, false);
-    if is_exact { stripped(number, 0) } else { number }
-}
-
-/// Returns an exact result with the exponent that is nearest to the preferred one. A rounded result
-/// has all 34 digits, trailing zeros included.
-fn stripped(number: Decimal128, preferred: i32) -> Decimal128 {
-    let Parts::Finite { negative, mut coefficient, mut exponent } = parts(number) else {
-        return number;
-    };
-    while exponent < preferred && coefficient != 0 && coefficient % 10 == 0 {
-        (coefficient, exponent) = (coefficient / 10, exponent + 1);
-    }
-    from_parts(negative, coefficient, exponent)
-}
-
-fn of_fixed(number: &BigInt) -> Decimal128 {
-    decimal(number, BITS as i64)
-}
-
 /// Applies a function by cases: to an infinity of this sign, or to a finite number.
 fn of(
     number: Decimal128,
@@ -133,78 +85,81 @@ fn not_a_number(_: bool) -> Decimal128 {
     NAN
 }
 
+/// Pi times `eighths` / 8.
+fn turn(eighths: u32, negative: bool) -> Decimal128 {
+    decided(|bits| Scaled::new(fixed::pi(bits) * eighths, bits as i64 + 3).negated_if(negative))
+}
+
 fn quarter_turn(negative: bool) -> Decimal128 {
-    let quarter = decimal(&fixed::pi(BITS), BITS as i64 + 1);
-    if negative { negate(quarter) } else { quarter }
+    turn(4, negative)
+}
+
+/// What is too small for a decimal. (MongoDB: `0E-6176`.)
+fn underflow() -> Decimal128 {
+    from_parts(false, 0, -EXPONENT_BIAS)
 }
 
 /// e^x.
 pub fn exp(x: Decimal128) -> Decimal128 {
-    let end = |negative| if negative { from_i64(0) } else { infinity(false) };
-    of(x, end, |number| {
-        if number.is_tiny() {
-            return from_i64(1);
-        }
-        if number.magnitude() > 5 {
-            return end(number.negative);
-        }
-        exp_of(&number.fixed(BITS))
-    })
-}
-
-/// e^x of a fixed-point number, which may be any.
-fn exp_of(x: &BigInt) -> Decimal128 {
-    if *x.magnitude() > (BigUint::from(EXP_MAX as u64) << BITS) {
-        return if x.sign() == Sign::Minus { from_i64(0) } else { infinity(false) };
-    }
-    let (mantissa, power) = fixed::exp(x, BITS);
-    decimal(&mantissa, BITS as i64 - power)
-}
-
-/// The natural logarithm, as a fixed-point number.
-fn ln_of(number: Finite) -> BigInt {
-    let coefficient = BigInt::from(number.coefficient) << BITS;
-    let ten = fixed::ln(&(BigInt::from(10) << BITS), BITS);
-    fixed::ln(&coefficient, BITS) + ten * number.exponent
-}
-
-fn has_no_logarithm(number: Finite) -> bool {
-    number.negative || number.coefficient == 0
-}
-
-/// The natural logarithm.
-pub fn ln(x: Decimal128) -> Decimal128 {
     of(
         x,
-        |negative| if negative { NAN } else { infinity(false) },
+        |negative| if negative { from_i64(0) } else { infinity(false) },
         |number| {
-            if has_no_logarithm(number) { NAN } else { of_fixed(&ln_of(number)) }
+            if number.is_tiny() {
+                return from_i64(1);
+            }
+            exponential(number.magnitude() > 5, number.negative, |bits| number.fixed(bits))
         },
     )
 }
 
-/// The logarithm to the base ten.
-pub fn log10(x: Decimal128) -> Decimal128 {
-    log(x, from_i64(10))
+/// e^x of a fixed-point number, which may be any; it is known by its sign if it is great.
+fn exponential(is_great: bool, negative: bool, x: impl Fn(u64) -> BigInt) -> Decimal128 {
+    if is_great {
+        return if negative { underflow() } else { infinity(false) };
+    }
+    decided(|bits| {
+        let end = BigInt::from(EXP_MAX) << bits;
+        let (mantissa, power) = fixed::exp(&x(bits).clamp(-&end, end), bits);
+        Scaled::new(mantissa, bits as i64 - power)
+    })
 }
 
-/// The logarithm to a base.
+/// The natural logarithm, as a fixed-point number.
+fn ln_of(number: Finite, bits: u64) -> BigInt {
+    let coefficient = BigInt::from(number.coefficient) << bits;
+    fixed::ln(&coefficient, bits) + ln_ten(bits) * number.exponent
+}
+
+fn ln_ten(bits: u64) -> BigInt {
+    fixed::ln(&(BigInt::from(10) << bits), bits)
+}
+
+/// A logarithm, of which `of_finite` gives that of a positive number.
+fn logarithm(x: Decimal128, of_finite: impl Fn(Finite, u64) -> BigInt) -> Decimal128 {
+    of(
+        x,
+        |negative| if negative { NAN } else { infinity(false) },
+        |number| match number.negative || number.coefficient == 0 {
+            true => NAN,
+            false => decided(|bits| fixed_point(of_finite(number, bits), bits)),
+        },
+    )
+}
+
+/// The natural logarithm.
+pub fn ln(x: Decimal128) -> Decimal128 {
+    logarithm(x, ln_of)
+}
+
+/// The logarithm to the base ten.
+pub fn log10(x: Decimal128) -> Decimal128 {
+    logarithm(x, |number, bits| fixed::divide(&ln_of(number, bits), &ln_ten(bits), bits))
+}
+
+/// The logarithm to a base: the quotient of two natural ones that were rounded, as MongoDB has it.
 pub fn log(x: Decimal128, base: Decimal128) -> Decimal128 {
-    let (Parts::Finite { .. }, Parts::Finite { .. }) = (parts(x), parts(base)) else {
-        return super::divide(ln(x), ln(base));
-    };
-    of(x, not_a_number, |number| {
-        of(base, not_a_number, |base| {
-            if has_no_logarithm(number) || has_no_logarithm(base) {
-                return NAN;
-            }
-            let base = ln_of(base);
-            if base.sign() == Sign::NoSign {
-                return NAN;
-            }
-            of_fixed(&fixed::divide(&ln_of(number), &base, BITS))
-        })
-    })
+    super::divide(ln(x), ln(base))
 }
 
 /// The square root.
@@ -259,14 +214,17 @@ fn power_of(base: Finite, exponent: Finite) -> Decimal128 {
     if let Some(times) = times.filter(|times| *times <= EXACT_POWER_MAX) {
         return exact_power(base, exponent.negative, times, negative);
     }
-    let logarithm = ln_of(Finite { negative: false, ..base });
-    let magnitude = if exponent.magnitude() > GREAT {
-        let grows = (logarithm.sign() == Sign::Plus) != exponent.negative;
-        if grows { infinity(false) } else { from_i64(0) }
-    } else if exponent.magnitude() < 2 * TINY {
+    let base = Finite { negative: false, ..base };
+    let growth = super::compare(base.decimal(), from_i64(1));
+    if growth.is_eq() {
+        return if negative { from_i64(-1) } else { from_i64(1) };
+    }
+    let magnitude = if exponent.magnitude() < 2 * TINY {
         from_i64(1)
     } else {
-        exp_of(&fixed::multiply(&logarithm, &exponent.fixed(BITS), BITS))
+        exponential(exponent.magnitude() > GREAT, growth.is_lt() != exponent.negative, |bits| {
+            fixed::multiply(&ln_of(base, bits), &exponent.fixed(bits), bits)
+        })
     };
     if negative { negate(magnitude) } else { magnitude }
 }
@@ -312,31 +270,31 @@ fn odd(
     of(x, of_infinity, |number| if number.is_tiny() { x } else { function(number) })
 }
 
-fn turned(number: Finite) -> (BigInt, BigInt) {
-    fixed::sine_and_cosine(&number.fixed(BITS), BITS)
+fn turned(number: Finite, bits: u64) -> (BigInt, BigInt) {
+    fixed::sine_and_cosine(&number.fixed(bits), bits)
 }
 
 /// The sine.
 pub fn sin(x: Decimal128) -> Decimal128 {
-    odd(x, not_a_number, |number| of_fixed(&turned(number).0))
+    odd(x, not_a_number, |number| decided(|bits| fixed_point(turned(number, bits).0, bits)))
 }
 
 /// The cosine.
 pub fn cos(x: Decimal128) -> Decimal128 {
     of(x, not_a_number, |number| match number.is_tiny() {
         true => from_i64(1),
-        false => of_fixed(&turned(number).1),
+        false => decided(|bits| fixed_point(turned(number, bits).1, bits)),
     })
 }
 
 /// The tangent.
 pub fn tan(x: Decimal128) -> Decimal128 {
     odd(x, not_a_number, |number| {
-        let (sine, cosine) = turned(number);
-        if cosine.sign() == Sign::NoSign {
-            return NAN;
-        }
-        of_fixed(&fixed::divide(&sine, &cosine, BITS))
+        decided(|bits| {
+            let (sine, cosine) = turned(number, bits);
+            debug_assert!(cosine.sign() != Sign::NoSign, "no decimal is so near to a pole");
+            fixed_point(fixed::divide(&sine, &cosine, bits), bits)
+        })
     })
 }
 
@@ -344,45 +302,59 @@ pub fn tan(x: Decimal128) -> Decimal128 {
 pub fn atan(x: Decimal128) -> Decimal128 {
     odd(x, quarter_turn, |number| match number.magnitude() > GREAT {
         true => quarter_turn(number.negative),
-        false => of_fixed(&fixed::arc_tangent(&number.fixed(BITS), BITS)),
+        false => decided(|bits| fixed_point(fixed::arc_tangent(&number.fixed(bits), bits), bits)),
     })
 }
 
-/// The angle of the point (x, y).
+/// The angle of the point (x, y); a zero's sign says on which side of an axis it lies.
 pub fn atan2(y: Decimal128, x: Decimal128) -> Decimal128 {
-    let (Parts::Finite { .. }, Parts::Finite { .. }) = (parts(y), parts(x)) else {
-        return super::from_f64(super::to_f64(y).atan2(super::to_f64(x)));
-    };
-    let (up, right) = (sign_of(y), sign_of(x));
-    match (right, up) {
-        (0, 0) => super::from_f64(super::to_f64(y).atan2(super::to_f64(x))),
-        (0, _) => quarter_turn(up < 0),
-        (1, 0) => super::divide(y, x),
-        _ => of(y, not_a_number, |y| of(x, not_a_number, |x| angle_of(y, x))),
+    match (parts(y), parts(x)) {
+        (Parts::NaN, _) | (_, Parts::NaN) => NAN,
+        (Parts::Infinity { negative }, Parts::Infinity { negative: is_left }) => {
+            turn(if is_left { 6 } else { 2 }, negative)
+        }
+        (Parts::Infinity { negative }, Parts::Finite { .. }) => quarter_turn(negative),
+        (Parts::Finite { negative, .. }, Parts::Infinity { negative: is_left }) => {
+            flat_angle(negative, is_left)
+        }
+        (
+            Parts::Finite { negative, coefficient, exponent },
+            Parts::Finite { negative: is_left, coefficient: width, exponent: width_exponent },
+        ) => {
+            let y = Finite { negative, coefficient, exponent };
+            let x = Finite { negative: is_left, coefficient: width, exponent: width_exponent };
+            angle_of(y, x)
+        }
     }
 }
 
-/// The angle of a point that lies on neither half of the y axis, nor on the right half of the x
-/// axis.
+/// The angle of a point on the x axis. (MongoDB's zero is `0E-6176`.)
+fn flat_angle(negative: bool, is_left: bool) -> Decimal128 {
+    if is_left { turn(8, negative) } else { from_parts(negative, 0, -EXPONENT_BIAS) }
+}
+
 fn angle_of(y: Finite, x: Finite) -> Decimal128 {
-    let steepness = if y.coefficient == 0 { i64::MIN } else { y.magnitude() - x.magnitude() };
-    if steepness > GREAT {
+    if y.coefficient == 0 {
+        return flat_angle(y.negative, x.negative);
+    }
+    let steepness = y.magnitude() - x.magnitude();
+    if x.coefficient == 0 || GREAT < steepness {
         return quarter_turn(y.negative);
     }
     let is_flat = steepness < TINY;
     if is_flat && !x.negative {
         return super::divide(y.decimal(), x.decimal());
     }
-    let slope = if is_flat { BigInt::from(0) } else { quotient(y, x) };
-    let mut angle = fixed::arc_tangent(&slope, BITS);
-    if x.negative {
-        angle = fixed::pi(BITS) - angle;
-    }
-    of_fixed(&if y.negative { -angle } else { angle })
+    decided(|bits| {
+        let slope = if is_flat { BigInt::from(0) } else { quotient(y, x, bits) };
+        let angle = fixed::arc_tangent(&slope, bits);
+        let angle = if x.negative { fixed::pi(bits) - angle } else { angle };
+        fixed_point(angle, bits).negated_if(y.negative)
+    })
 }
 
 /// |y| / |x| as a fixed-point number.
-fn quotient(y: Finite, x: Finite) -> BigInt {
+fn quotient(y: Finite, x: Finite, bits: u64) -> BigInt {
     let tens = BigUint::from(10_u8).pow(y.exponent.abs_diff(x.exponent));
     let (mut above, mut below) = (BigUint::from(y.coefficient), BigUint::from(x.coefficient));
     if y.exponent < x.exponent {
@@ -390,82 +362,77 @@ fn quotient(y: Finite, x: Finite) -> BigInt {
     } else {
         above *= tens
     }
-    BigInt::from_biguint(Sign::Plus, (above << BITS) / below)
+    BigInt::from_biguint(Sign::Plus, (above << bits) / below)
 }
 
-fn sign_of(number: Decimal128) -> i32 {
-    super::compare(number, from_i64(0)) as i32
+/// 1 - x^2 of a number.
+fn rest_of_square(number: Finite, bits: u64) -> BigInt {
+    let x = number.fixed(bits);
+    fixed::one(bits) - fixed::multiply(&x, &x, bits)
 }
 
-/// 1 - x^2 of a number, and whether that is below zero.
-fn rest_of_square(number: Finite) -> BigInt {
-    let x = number.fixed(BITS);
-    fixed::one(BITS) - fixed::multiply(&x, &x, BITS)
+fn magnitude_to_one(number: Finite) -> Ordering {
+    super::compare(Finite { negative: false, ..number }.decimal(), from_i64(1))
 }
 
-/// The arc sine, as a fixed-point number; `None` outside -1 to 1.
-fn arc_sine(number: Finite) -> Option<BigInt> {
-    if number.coefficient != 0 && number.magnitude() > 1 {
-        return None;
+/// The arc sine of a number from -1 to 1, as a fixed-point number.
+fn arc_sine(number: Finite, bits: u64) -> BigInt {
+    if magnitude_to_one(number).is_eq() {
+        let quarter = fixed::pi(bits) >> 1_u32;
+        return if number.negative { -quarter } else { quarter };
     }
-    let rest = rest_of_square(number);
-    match rest.sign() {
-        Sign::Minus => None,
-        Sign::NoSign => {
-            let quarter = fixed::pi(BITS) >> 1_u32;
-            Some(if number.negative { -quarter } else { quarter })
-        }
-        Sign::Plus => {
-            let tangent = fixed::divide(&number.fixed(BITS), &fixed::root(&rest, BITS), BITS);
-            Some(fixed::arc_tangent(&tangent, BITS))
-        }
-    }
+    let rest = fixed::root(&rest_of_square(number, bits), bits);
+    fixed::arc_tangent(&fixed::divide(&number.fixed(bits), &rest, bits), bits)
 }
 
 /// The arc sine.
 pub fn asin(x: Decimal128) -> Decimal128 {
-    odd(x, not_a_number, |number| arc_sine(number).map_or(NAN, |angle| of_fixed(&angle)))
+    odd(x, not_a_number, |number| match magnitude_to_one(number).is_gt() {
+        true => NAN,
+        false => decided(|bits| fixed_point(arc_sine(number, bits), bits)),
+    })
 }
 
 /// The arc cosine.
 pub fn acos(x: Decimal128) -> Decimal128 {
-    of(x, not_a_number, |number| match arc_sine(number) {
-        Some(angle) => of_fixed(&((fixed::pi(BITS) >> 1_u32) - angle)),
-        None => NAN,
+    of(x, not_a_number, |number| match magnitude_to_one(number).is_gt() {
+        true => NAN,
+        false => {
+            decided(|bits| fixed_point((fixed::pi(bits) >> 1_u32) - arc_sine(number, bits), bits))
+        }
     })
 }
 
 /// e^x and e^-x, where both are fixed-point numbers: up to 100.
-fn exponentials(number: Finite) -> (BigInt, BigInt) {
-    let (mantissa, power) = fixed::exp(&number.fixed(BITS), BITS);
+fn exponentials(number: Finite, bits: u64) -> (BigInt, BigInt) {
+    let (mantissa, power) = fixed::exp(&number.fixed(bits), bits);
     let up =
         if power < 0 { mantissa >> power.unsigned_abs() } else { mantissa << power.unsigned_abs() };
-    let down = fixed::divide(&fixed::one(BITS), &up, BITS);
+    let down = fixed::divide(&fixed::one(bits), &up, bits);
     (up, down)
 }
 
 /// Half of e^|x|, where e^-|x| doesn't show.
 fn half_exponential(number: Finite, negative: bool) -> Decimal128 {
-    if number.magnitude() > 5 {
+    let x = Finite { negative: false, ..number };
+    let end = from_i64(EXP_MAX);
+    if super::compare(x.decimal(), end).is_gt() {
         return infinity(negative);
     }
-    let x = Finite { negative: false, ..number }.fixed(BITS);
-    if *x.magnitude() > (BigUint::from(EXP_MAX as u64) << BITS) {
-        return infinity(negative);
-    }
-    let (mantissa, power) = fixed::exp(&x, BITS);
-    let half = decimal(&mantissa, BITS as i64 - power + 1);
-    if negative { negate(half) } else { half }
+    decided(|bits| {
+        let (mantissa, power) = fixed::exp(&x.fixed(bits), bits);
+        Scaled::new(mantissa, bits as i64 - power + 1).negated_if(negative)
+    })
 }
 
 /// The hyperbolic sine.
 pub fn sinh(x: Decimal128) -> Decimal128 {
-    odd(x, signed_infinity, |number| {
-        if number.magnitude() > 1 {
-            return half_exponential(number, number.negative);
-        }
-        let (up, down) = exponentials(number);
-        decimal(&(up - down), BITS as i64 + 1)
+    odd(x, signed_infinity, |number| match number.magnitude() > 1 {
+        true => half_exponential(number, number.negative),
+        false => decided(|bits| {
+            let (up, down) = exponentials(number, bits);
+            Scaled::new(up - down, bits as i64 + 1)
+        }),
     })
 }
 
@@ -481,8 +448,10 @@ pub fn cosh(x: Decimal128) -> Decimal128 {
             if number.magnitude() > 1 {
                 return half_exponential(number, false);
             }
-            let (up, down) = exponentials(number);
-            decimal(&(up + down), BITS as i64 + 1)
+            decided(|bits| {
+                let (up, down) = exponentials(number, bits);
+                Scaled::new(up + down, bits as i64 + 1)
+            })
         },
     )
 }
@@ -494,27 +463,27 @@ pub fn tanh(x: Decimal128) -> Decimal128 {
         if number.magnitude() > 1 {
             return end(number.negative);
         }
-        let (up, down) = exponentials(number);
-        of_fixed(&fixed::divide(&(&up - &down), &(&up + &down), BITS))
+        decided(|bits| {
+            let (up, down) = exponentials(number, bits);
+            fixed_point(fixed::divide(&(&up - &down), &(&up + &down), bits), bits)
+        })
     })
-}
-
-/// The logarithm of twice a great number.
-fn ln_of_twice(number: Finite) -> Decimal128 {
-    let logarithm = ln_of(Finite { negative: false, ..number }) + fixed::ln_two(BITS);
-    of_fixed(&if number.negative { -logarithm } else { logarithm })
 }
 
 /// The inverse of [`sinh`].
 pub fn asinh(x: Decimal128) -> Decimal128 {
     odd(x, signed_infinity, |number| {
-        if number.magnitude() > GREAT {
-            return ln_of_twice(number);
-        }
-        let x = Finite { negative: false, ..number }.fixed(BITS);
-        let square = fixed::multiply(&x, &x, BITS) + fixed::one(BITS);
-        let logarithm = fixed::ln(&(x + fixed::root(&square, BITS)), BITS);
-        of_fixed(&if number.negative { -logarithm } else { logarithm })
+        let positive = Finite { negative: false, ..number };
+        decided(|bits| {
+            let logarithm = if GREAT < number.magnitude() {
+                ln_of(positive, bits) + fixed::ln_two(bits)
+            } else {
+                let x = positive.fixed(bits);
+                let square = fixed::multiply(&x, &x, bits) + fixed::one(bits);
+                fixed::ln(&(x + fixed::root(&square, bits)), bits)
+            };
+            fixed_point(logarithm, bits).negated_if(number.negative)
+        })
     })
 }
 
@@ -524,33 +493,30 @@ pub fn acosh(x: Decimal128) -> Decimal128 {
         x,
         |negative| if negative { NAN } else { infinity(false) },
         |number| {
-            if number.magnitude() > GREAT && !number.negative {
-                return ln_of_twice(number);
-            }
-            let rest = -rest_of_square(number);
-            if number.negative || rest.sign() == Sign::Minus {
+            if super::compare(x, from_i64(1)).is_lt() {
                 return NAN;
             }
-            of_fixed(&fixed::ln(&(number.fixed(BITS) + fixed::root(&rest, BITS)), BITS))
+            decided(|bits| {
+                if GREAT < number.magnitude() {
+                    return fixed_point(ln_of(number, bits) + fixed::ln_two(bits), bits);
+                }
+                let root = fixed::root(&-rest_of_square(number, bits), bits);
+                fixed_point(fixed::ln(&(number.fixed(bits) + root), bits), bits)
+            })
         },
     )
 }
 
 /// The inverse of [`tanh`].
 pub fn atanh(x: Decimal128) -> Decimal128 {
-    odd(x, not_a_number, |number| {
-        if number.magnitude() > 1 {
-            return NAN;
-        }
-        let (x, one) = (number.fixed(BITS), fixed::one(BITS));
-        let (above, below) = (&one + &x, &one - &x);
-        match (above.sign(), below.sign()) {
-            (_, Sign::NoSign) | (Sign::NoSign, _) => infinity(number.negative),
-            (Sign::Plus, Sign::Plus) => {
-                decimal(&fixed::ln(&fixed::divide(&above, &below, BITS), BITS), BITS as i64 + 1)
-            }
-            _ => NAN,
-        }
+    odd(x, not_a_number, |number| match magnitude_to_one(number) {
+        Ordering::Greater => NAN,
+        Ordering::Equal => infinity(number.negative),
+        Ordering::Less => decided(|bits| {
+            let (x, one) = (number.fixed(bits), fixed::one(bits));
+            let logarithm = fixed::ln(&fixed::divide(&(&one + &x), &(&one - &x), bits), bits);
+            Scaled::new(logarithm, bits as i64 + 1)
+        }),
     })
 }
 
