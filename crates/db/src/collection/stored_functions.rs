@@ -40,6 +40,10 @@ pub(crate) fn stored_functions(database: &Database) -> Result<Option<DocumentBuf
         let Some(value) = document.get("value") else {
             return Err(Error::invalid(Code::Location(10_210), "value has to be set"));
         };
+        // What no script can name is as good as absent, and no field has such a name.
+        if name.contains('\0') {
+            continue;
+        }
         functions.append(name, value);
         if BYTES_MAX < functions.bytes() {
             let message = format!("the functions in {SYSTEM_JS} take more than {BYTES_MAX} bytes");

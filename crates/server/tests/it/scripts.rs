@@ -207,7 +207,8 @@ fn scripts_know_the_functions_that_are_stored() {
         r#"{"insert": "system.js", "documents": [
             {"_id": "twice", "value": {"$code": "function(x) { return 2 * x; }"}},
             {"_id": "four", "value": {"$code": "function() { return twice(2); }"}},
-            {"_id": "one", "value": 1}, {"_id": "broken", "value": {"$code": "function("}}]}"#,
+            {"_id": "one", "value": 1}, {"_id": "broken", "value": {"$code": "function("}},
+            {"_id": "x\u0000y", "value": {"$code": "function() {}"}}]}"#,
     );
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "n": 2}, {"_id": 2, "n": 9}]}"#);
     client.ok("other", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
