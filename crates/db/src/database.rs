@@ -41,7 +41,7 @@ pub struct Database {
     /// The move to another line that uses it, by its generation.
     moved_by: Option<i64>,
     /// The roles of the user whose request it is, an array: `$$USER_ROLES`.
-    user_roles: Option<ValueBuf>,
+    user_roles: Option<Arc<ValueBuf>>,
 }
 
 /// The context that the requests on a database belong to.
@@ -222,13 +222,13 @@ impl Database {
     }
 
     /// The same, for a user with these roles, an array.
-    pub fn for_user_with(self, roles: ValueBuf) -> Database {
+    pub fn for_user_with(self, roles: Arc<ValueBuf>) -> Database {
         Database { user_roles: Some(roles), ..self }
     }
 
     /// The roles of the user whose request it is; `None` without a login.
     pub(crate) fn user_roles(&self) -> Option<&ValueBuf> {
-        self.user_roles.as_ref()
+        self.user_roles.as_deref()
     }
 
     /// The same, whose inserts, updates and deletes aren't awaited: nothing that they answer may be

@@ -69,7 +69,7 @@ pub struct Rights {
     /// The roles, with those that they include.
     pub roles: Vec<RoleName>,
     /// The same as expressions see them.
-    pub user_roles: ValueBuf,
+    pub user_roles: Arc<ValueBuf>,
     /// What they allow.
     pub grants: Grants,
     epoch: u64,
@@ -240,7 +240,7 @@ impl Peer {
         };
         let roles = directory.with_included(&user.roles);
         let grants = directory.grants_of(&user.roles);
-        let user_roles = user_roles_value(&roles);
+        let user_roles = Arc::new(user_roles_value(&roles));
         let rights = Arc::new(Rights { login, roles, user_roles, grants, epoch });
         state.rights = Some(Arc::clone(&rights));
         Ok(Some(rights))

@@ -150,7 +150,7 @@ impl<'a> Request<'a> {
         })?;
         let database = database.interruptible(self.operation.interrupt());
         Ok(Repository::from(match &self.rights {
-            Some(rights) => database.for_user_with(rights.user_roles.clone()),
+            Some(rights) => database.for_user_with(Arc::clone(&rights.user_roles)),
             None => database,
         }))
     }
@@ -189,6 +189,20 @@ impl<'a> Request<'a> {
     /// The value of the command's own field: `find: "things"`.
     pub fn argument(&self) -> Value<'a> {
         self.body.iter().next().map_or(Value::Null, |(_, value)| value)
+    }
+
+    /// The same of a command whose table takes a string there, and nothing else.
+    pub fn own_text(&self) -> &'a str {
+        let text = self.argument().as_str();
+        debug_assert!(text.is_some(), "the table of {} takes more than strings", self.name);
+        text.unwrap_or_default()
+    }
+
+    /// The same of a command whose table takes a document there, and nothing else.
+    pub fn own_document(&self) -> Document<'a> {
+        let document = self.argument().as_document();
+        debug_assert!(document.is_some(), "the table of {} takes more than documents", self.name);
+        document.unwrap_or(Document::empty())
     }
 
     /// The collection that the command names.
