@@ -127,6 +127,16 @@ impl<'a> Fields<'a> {
         value.as_array().map(Some).ok_or_else(|| self.wrong_type(name, value, "type 'array'"))
     }
 
+    /// Takes an array of strings; the command's table takes no other elements.
+    ///
+    /// # Errors
+    /// `TypeMismatch` (14) if it is of another type.
+    pub fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, Error> {
+        let texts = self.array(name)?;
+        let text = |value: Value<'_>| value.as_str().map(str::to_owned);
+        Ok(texts.map(|texts| texts.iter().filter_map(text).collect()))
+    }
+
     /// Takes a string.
     ///
     /// # Errors

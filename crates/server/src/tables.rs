@@ -32,7 +32,8 @@ use std::sync::LazyLock;
 use foldhash::fast::RandomState;
 
 pub use self::check::{
-    check, check_part, inner_path, integer, missing_field, out_of_range, unknown, wrong_type,
+    check, check_part, double, inner_path, integer, missing_field, out_of_range, unknown,
+    wrong_type,
 };
 pub use self::every::{EVERY, LSID};
 pub use self::field::Field;

@@ -53,11 +53,7 @@ pub fn get(request: &Request<'_>) -> Answer {
 /// Sets a parameter. It holds from the answer on, on all members.
 pub fn set(request: &Request<'_>) -> Answer {
     request.no_fields()?;
-    let Value::Document(given) = request.argument() else {
-        let path = "setClusterParameter.setClusterParameter";
-        return Err(tables::wrong_type(path, request.argument(), "type 'object'"));
-    };
-    let mut parameters = given.iter();
+    let mut parameters = request.own_document().iter();
     let Some((name, value)) = parameters.next() else {
         return Err(Error::invalid(Code::NoSuchKey, "No cluster parameter provided"));
     };

@@ -68,10 +68,7 @@ fn drop_views(request: &Request<'_>, database: &Repository) -> Answer {
 /// Renames a collection, within its database or into another.
 pub fn rename(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let Some(from) = request.argument().as_str() else {
-        let expected = "type 'string'";
-        return Err(fields.wrong_type("renameCollection", request.argument(), expected));
-    };
+    let from = request.own_text();
     let to = fields.required_string("to")?;
     let drops_target = match fields.value("dropTarget") {
         Some(Value::Binary(_)) => {

@@ -22,10 +22,7 @@ const KILL_NOTICED: Duration = Duration::from_millis(100);
 /// Answers with a cursor's next batch.
 pub fn get_more(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let id = match request.argument() {
-        Value::Int64(id) => id,
-        other => return Err(fields.wrong_type("getMore", other, "type 'long'")),
-    };
+    let id = request.argument().as_integer().expect("the table takes integers only");
     let collection = fields.value("collection").ok_or_else(|| fields.missing("collection"))?;
     // The cursors of `aggregate: 1` and of listings have names that begin with a dollar.
     let collection = match collection {
@@ -240,10 +237,7 @@ pub fn kill(request: &Request<'_>) -> Answer {
     let ids = fields.array("cursors")?.ok_or_else(|| fields.missing("cursors"))?;
     let namespace = request.namespace(collection);
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
-    for value in ids.iter() {
-        let Value::Int64(id) = value else {
-            return Err(fields.wrong_type("cursors", value, "type 'long'"));
-        };
+    for id in ids.iter().filter_map(|id| id.as_integer()) {
         check_owner(request, id, collection)?;
         let list =
             if request.server.cursors.kill(id, &namespace) { &mut killed } else { &mut missing };

@@ -43,15 +43,15 @@ pub fn host_info(request: &Request<'_>) -> Answer {
 pub fn get_log(request: &Request<'_>) -> Answer {
     let fields = request.fields()?;
     let mut answer = DocumentBuilder::new();
-    match request.argument() {
-        Value::String("*") => {
+    match request.own_text() {
+        "*" => {
             answer
                 .begin_array("names")
                 .push(Value::String("global"))
                 .push(Value::String("startupWarnings"))
                 .end();
         }
-        Value::String(name @ ("global" | "startupWarnings")) => {
+        name @ ("global" | "startupWarnings") => {
             let log = &request.server.log;
             let Lines { written, lines } = match name {
                 "global" => log.lines(),
@@ -68,11 +68,10 @@ pub fn get_log(request: &Request<'_>) -> Answer {
             }
             answer.end();
         }
-        Value::String(other) => {
+        other => {
             let message = format!("No log named '{other}'");
             return Err(Error::invalid(Code::OperationFailed, message));
         }
-        other => return Err(fields.wrong_type("getLog", other, "type 'string'")),
     }
     fields.finish()?;
     Ok(answer)

@@ -32,11 +32,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut erase = EraseRequest { collection, ..EraseRequest::default() };
     erase.documents.extend(document);
     erase.documents.extend(documents.iter().flat_map(|ids| ids.iter()).map(|id| id.to_buf()));
-    for field in fields.array("fields")?.iter().flat_map(|list| list.iter()) {
-        let text = field.as_str();
-        let text = text.ok_or_else(|| fields.wrong_type("fields", field, "type 'string'"))?;
-        erase.fields.push(text.to_owned());
-    }
+    erase.fields = fields.texts("fields")?.unwrap_or_default();
     erase.dry_run = fields.boolean("dryRun")?;
     let confirms = fields.boolean("confirm")?;
     fields.finish()?;

@@ -14,9 +14,7 @@ pub const NAME: &str = "configureFailPoint";
 /// Turns a fail point on or off; answers how often it has failed.
 pub fn configure(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let Some(name) = request.argument().as_str() else {
-        return Err(fields.wrong_type("configureFailPoint", request.argument(), "type 'string'"));
-    };
+    let name = request.own_text();
     let mode = fields.value("mode").ok_or_else(|| fields.missing("mode"))?;
     let mode = Mode::read(mode)?;
     let data = fields.document("data")?.unwrap_or(Document::empty());

@@ -79,7 +79,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .append("minWireVersion", Value::Int32(0))
         .append("maxWireVersion", Value::Int32(WIRE_VERSION_MAX))
         .append("readOnly", Value::Boolean(!is_primary));
-    let agreed = append_compression(&mut answer, server, offered)?;
+    let agreed = append_compression(&mut answer, server, offered);
     if let Some(client) = client {
         server.log.write_client(request.peer, client, &agreed);
     }
@@ -141,17 +141,10 @@ fn append_compression(
     answer: &mut DocumentBuilder,
     server: &Shared,
     offered: Option<Array<'_>>,
-) -> Result<Vec<Compressor>, Error> {
+) -> Vec<Compressor> {
     let mut agreed = Vec::new();
-    for (position, value) in offered.iter().flat_map(|offered| offered.iter()).enumerate() {
-        let Some(name) = value.as_str() else {
-            let found = value.element_type().alias();
-            let message = format!(
-                "BSON field 'hello.compression.{position}' is the wrong type '{found}', expected \
-                 type 'string'"
-            );
-            return Err(Error::invalid(Code::TypeMismatch, message));
-        };
+    let names = offered.iter().flat_map(|offered| offered.iter());
+    for name in names.filter_map(|name| name.as_str()) {
         let known = server.compressors.iter().find(|known| known.name() == name);
         agreed.extend(known.copied().filter(|known| !agreed.contains(known)));
     }
@@ -162,7 +155,7 @@ fn append_compression(
         }
         answer.end();
     }
-    Ok(agreed)
+    agreed
 }
 
 /// Appends the topology's version: clients ignore facts about an earlier one.

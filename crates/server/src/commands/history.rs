@@ -218,11 +218,6 @@ impl PolicyChange {
         let protects = fields.optional_boolean("protected")?;
         let closes = fields.optional_boolean("closed")?;
         let lives_seconds = fields.count("expireAfterSeconds")?;
-        if lives_seconds.is_some_and(|seconds| u64::from(u32::MAX) < seconds) {
-            // Later dates are beyond what drivers read.
-            let message = format!("expireAfterSeconds must be at most {}", u32::MAX);
-            return Err(Error::invalid(Code::BadValue, message));
-        }
         Ok(PolicyChange { protects, closes, lives_seconds })
     }
 

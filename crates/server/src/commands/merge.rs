@@ -280,19 +280,11 @@ pub fn resolve(request: &Request<'_>) -> Answer {
 
 fn selection(fields: &mut Fields<'_>) -> Result<ConflictSelection, Error> {
     let id = fields.string("id")?;
-    let ids = fields.array("ids")?;
+    let ids = fields.texts("ids")?;
     let collection = fields.string("collection")?;
     match (id, ids, collection, fields.boolean("all")?) {
         (Some(id), None, None, false) => Ok(ConflictSelection::Ids(vec![id.to_owned()])),
-        (None, Some(ids), None, false) => {
-            let mut selected = Vec::new();
-            for id in ids.iter() {
-                let text = id.as_str();
-                let text = text.ok_or_else(|| fields.wrong_type("ids", id, "type 'string'"))?;
-                selected.push(text.to_owned());
-            }
-            Ok(ConflictSelection::Ids(selected))
-        }
+        (None, Some(ids), None, false) => Ok(ConflictSelection::Ids(ids)),
         (None, None, Some(name), false) => Ok(ConflictSelection::Collection(name.to_owned())),
         (None, None, None, true) => Ok(ConflictSelection::All),
         _ => {

@@ -164,10 +164,9 @@ pub fn kill_op(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("op")?.ok_or_else(|| fields.missing("op"))?;
     fields.finish()?;
-    if let Ok(id) = i32::try_from(id) {
-        check_owner(request, id)?;
-        request.server.operations.kill(id);
-    }
+    let id = i32::try_from(id).expect("the table takes numbers of 32 bits");
+    check_owner(request, id)?;
+    request.server.operations.kill(id);
     let mut answer = DocumentBuilder::new();
     answer.append("info", Value::String("attempting to kill op"));
     Ok(answer)

@@ -10,6 +10,7 @@ use crate::profiler::{self, Level, ProfileFilter};
 use crate::request::{Answer, Request};
 use crate::scram::Mechanism;
 use crate::shared::Shared;
+use crate::tables;
 
 /// The parameter whether clients must name the version of the stable API.
 const REQUIRE_API_VERSION: &str = "requireApiVersion";
@@ -304,26 +305,10 @@ fn append_section(
 /// slow (`slowms`, `sampleRate`): for it and the log, of all databases.
 pub fn profile(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let Some(level) = request.argument().as_integer() else {
-        let expected = "types '[long, int, decimal, double]'";
-        return Err(fields.wrong_type("profile", request.argument(), expected));
-    };
+    let level = request.argument().as_integer().unwrap_or(0);
     let filter = profile_filter(fields.value("filter"))?;
-    let mut number = |name| match fields.value(name) {
-        Some(wanted) if !wanted.is_number() => {
-            Err(fields.wrong_type(name, wanted, "types '[long, int, decimal, double]'"))
-        }
-        wanted => Ok(wanted),
-    };
-    let (slow, sample) = (number("slowms")?, number("sampleRate")?);
-    let sample = sample.and_then(|rate| match rate {
-        Value::Double(rate) => Some(rate),
-        rate => rate.as_integer().map(|rate| rate as f64),
-    });
-    if sample.is_some_and(|rate| !(0.0..=1.0).contains(&rate)) {
-        let message = "'sampleRate' must be between 0.0 and 1.0 inclusive";
-        return Err(Error::invalid(Code::BadValue, message));
-    }
+    let slow = fields.value("slowms");
+    let sample = fields.value("sampleRate").and_then(tables::double);
     fields.finish()?;
     let (log, profiler) = (&request.server.log, &request.server.profiler);
     let (before, rate) = (log.slow_millis(), log.sample_rate());

@@ -11,20 +11,17 @@ use crate::access::{
 use crate::commands::login::home;
 use crate::commands::reply;
 use crate::commands::users::{check_roles, grant, read_roles};
-use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
 const ROLE_EXISTS: Code = Code::Location(51_002);
 
 /// The role that a command names by its own field.
-fn named(request: &Request<'_>, fields: &Fields<'_>) -> Result<RoleName, Error> {
-    match request.argument() {
-        Value::String(role) if !role.is_empty() && !role.contains('\0') => {
-            Ok(RoleName { database: home(request.database_name)?, role: role.to_owned() })
-        }
-        Value::String(_) => Err(Error::invalid(Code::BadValue, "Role name must be non-empty")),
-        other => Err(fields.wrong_type(request.name, other, "type 'string'")),
+fn named(request: &Request<'_>) -> Result<RoleName, Error> {
+    let role = request.own_text();
+    if role.is_empty() || role.contains('\0') {
+        return Err(Error::invalid(Code::BadValue, "Role name must be non-empty"));
     }
+    Ok(RoleName { database: home(request.database_name)?, role: role.to_owned() })
 }
 
 /// The change that stores a role.
@@ -104,7 +101,7 @@ fn read_privileges(name: &RoleName, values: Array<'_>) -> Result<Vec<Privilege>,
 /// `createRole`
 pub fn create(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     if name.database == EXTERNAL {
         let message = "Cannot create roles in the $external database";
         return Err(Error::invalid(Code::BadValue, message));
@@ -135,7 +132,7 @@ pub fn create(request: &Request<'_>) -> Answer {
 /// `updateRole`
 pub fn update(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     let privileges = fields.array("privileges")?;
     let privileges = privileges.map(|values| read_privileges(&name, values)).transpose()?;
     let roles = fields.array("roles")?;
@@ -186,7 +183,7 @@ fn dropping(directory: &Directory, gone: &[RoleName]) -> Vec<AccessChange> {
 /// `dropRole`
 pub fn drop(request: &Request<'_>) -> Answer {
     let fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     fields.finish()?;
     let server = request.server;
     server.accounts.change(&server.frond, |directory| {
@@ -213,7 +210,7 @@ pub fn drop_all(request: &Request<'_>) -> Answer {
 
 fn privileges_of(request: &Request<'_>) -> Result<(RoleName, Vec<Privilege>), Error> {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     let privileges = fields.array("privileges")?.ok_or_else(|| fields.missing("privileges"))?;
     let privileges = read_privileges(&name, privileges)?;
     fields.finish()?;
@@ -245,7 +242,7 @@ pub fn revoke_privileges(request: &Request<'_>) -> Answer {
 /// Reads all that a command takes which grants or revokes roles.
 fn named_with_roles(request: &Request<'_>) -> Result<(RoleName, Vec<RoleName>), Error> {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     let roles = read_roles(request, &mut fields)?;
     fields.finish()?;
     Ok((name, roles))

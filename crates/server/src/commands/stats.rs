@@ -138,9 +138,7 @@ fn number_of(stats: &DocumentBuf, name: &str) -> i64 {
 /// The size of a collection, or of what lies in a range of an index's keys.
 pub fn data_size(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let Some(namespace) = request.argument().as_str() else {
-        return Err(fields.wrong_type("dataSize", request.argument(), "type 'string'"));
-    };
+    let namespace = request.own_text();
     let key = fields.document("keyPattern")?.filter(|key| !key.is_empty());
     let (min, max) = (fields.document("min")?, fields.document("max")?);
     fields.boolean("estimate")?;

@@ -30,14 +30,12 @@ struct CredentialFields {
 }
 
 /// The user that a command names by its own field.
-fn named(request: &Request<'_>, fields: &Fields<'_>) -> Result<UserName, Error> {
-    match request.argument() {
-        Value::String(user) if !user.is_empty() && !user.contains('\0') => {
-            Ok(UserName { database: home(request.database_name)?, user: user.to_owned() })
-        }
-        Value::String(_) => Err(Error::invalid(Code::BadValue, "a user needs a name")),
-        other => Err(fields.wrong_type(request.name, other, "type 'string'")),
+fn named(request: &Request<'_>) -> Result<UserName, Error> {
+    let user = request.own_text();
+    if user.is_empty() || user.contains('\0') {
+        return Err(Error::invalid(Code::BadValue, "a user needs a name"));
     }
+    Ok(UserName { database: home(request.database_name)?, user: user.to_owned() })
 }
 
 fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<CredentialFields, Error> {
@@ -153,19 +151,23 @@ fn not_found(name: &UserName) -> Error {
 /// `createUser`
 pub fn create(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     if ["config", "local"].contains(&name.database.as_str()) {
         let message = format!("Cannot create users in the {} database", name.database);
         return Err(Error::invalid(Code::BadValue, message));
     }
     let given = read(&mut fields, &name)?;
-    let missing = (fields.missing("roles"), fields.missing("pwd"));
+    let missing = fields.missing("roles");
     fields.finish()?;
-    let roles = given.roles.ok_or(missing.0)?;
+    let roles = given.roles.ok_or(missing)?;
     let credentials = match given.credentials {
         // Its certificate proves who it is.
         None if name.database == EXTERNAL => Vec::new(),
-        credentials => credentials.ok_or(missing.1)?,
+        credentials => credentials.ok_or_else(|| {
+            let message = "Must provide a 'pwd' field for all user documents, except those with \
+                           '$external' as the user's source db";
+            Error::invalid(Code::BadValue, message)
+        })?,
     };
     let id = random_bytes(16)?;
     let mut id: [u8; 16] =
@@ -196,7 +198,7 @@ pub fn create(request: &Request<'_>) -> Answer {
 /// `updateUser`
 pub fn update(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     let given = read(&mut fields, &name)?;
     fields.finish()?;
     let CredentialFields { credentials, mechanisms, roles, custom_data } = given;
@@ -230,7 +232,7 @@ pub fn update(request: &Request<'_>) -> Answer {
 /// `dropUser`
 pub fn drop(request: &Request<'_>) -> Answer {
     let fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     fields.finish()?;
     let server = request.server;
     server.accounts.change(&server.frond, |directory| {
@@ -275,7 +277,7 @@ pub fn read_roles(request: &Request<'_>, fields: &mut Fields<'_>) -> Result<Vec<
 /// Reads all that a command takes which grants or revokes roles.
 fn named_with_roles(request: &Request<'_>) -> Result<(UserName, Vec<RoleName>), Error> {
     let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
+    let name = named(request)?;
     let roles = read_roles(request, &mut fields)?;
     fields.finish()?;
     Ok((name, roles))

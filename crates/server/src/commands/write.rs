@@ -59,28 +59,23 @@ pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
     for name in ["bypassDocumentValidation", "bypassEmptyTsReplacement"] {
         fields.boolean(name)?;
     }
-    let first = fields.integer("stmtId")?.map(statement_id).transpose()?;
+    let first = fields.integer("stmtId")?.map(statement_id);
     let statements = match (fields.array("stmtIds")?, first) {
         (Some(_), Some(_)) => {
             let message = "May not specify both stmtId and stmtIds in write command";
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
         (Some(ids), None) => {
-            let id = |value: Value<'_>| match value.as_integer() {
-                Some(id) => statement_id(id),
-                None => Err(fields.wrong_type("stmtIds", value, "type 'int'")),
-            };
-            StatementIds::Listed(
-                ids.iter().take(WRITE_BATCH_MAX + 1).map(id).collect::<Result<_, _>>()?,
-            )
+            let ids = ids.iter().take(WRITE_BATCH_MAX + 1);
+            StatementIds::Listed(ids.filter_map(|id| id.as_integer().map(statement_id)).collect())
         }
         (None, first) => StatementIds::From(first.unwrap_or(0)),
     };
     Ok(WriteOptions { is_ordered, statements })
 }
 
-fn statement_id(id: i64) -> Result<i32, Error> {
-    i32::try_from(id).map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a 32-bit integer"))
+fn statement_id(id: i64) -> i32 {
+    i32::try_from(id).expect("the tables of writes take integers of 32 bits")
 }
 
 /// Checks that each of `count` statements has a name of its own: otherwise one would count as done

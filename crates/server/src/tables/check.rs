@@ -60,7 +60,10 @@ pub fn check(
     // A value that its field's words refuse was refused before: null is one that is there.
     let missing = |field: &&Field| field.is_required && !is_there(field.name);
     match table.fields.iter().find(missing) {
-        Some(field) => Err(missing_field(path, field.name)),
+        Some(field) => Err(match field.missing_words {
+            Some((code, message)) => Error::invalid(code, message),
+            None => missing_field(path, field.name),
+        }),
         None => Ok(()),
     }
 }
@@ -120,6 +123,7 @@ fn check_value(path: &str, field: &Field, value: Value<'_>) -> Result<(), Error>
     }
     match (field.kind, value) {
         (Kind::Whole, value) => check_whole(name, value)?,
+        (Kind::Share, value) => check_share(name, value)?,
         (Kind::Word(words), Value::String(word)) if !words.contains(&word) => {
             let message = format!(
                 "Enumeration value '{word}' for field '{path}.{name}' is not a valid value."
@@ -189,6 +193,15 @@ fn check_whole(name: &str, value: Value<'_>) -> Result<(), Error> {
     Err(Error::invalid(Code::FailedToParse, message))
 }
 
+/// Checks that a number is one from 0 to 1.
+fn check_share(name: &str, value: Value<'_>) -> Result<(), Error> {
+    if double(value).is_some_and(|number| (0.0..=1.0).contains(&number)) {
+        return Ok(());
+    }
+    let message = format!("'{name}' must be between 0.0 and 1.0 inclusive");
+    Err(Error::invalid(Code::BadValue, message))
+}
+
 /// Whether 64 bits hold a decimal, without loss.
 fn is_whole(number: Decimal128) -> bool {
     let integer = decimal::to_i64(number).map(decimal::from_i64);
@@ -205,6 +218,15 @@ fn check_range(field: &Field, value: Value<'_>) -> Result<(), Error> {
     match field.range_words {
         Some((code, message)) => Err(Error::invalid(code, message)),
         None => Err(error),
+    }
+}
+
+/// A number of any type as a double.
+pub fn double(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Double(number) => Some(number),
+        Value::Decimal128(number) => Some(decimal::to_f64(number)),
+        value => value.as_integer().map(|number| number as f64),
     }
 }
 

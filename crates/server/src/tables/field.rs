@@ -22,6 +22,8 @@ pub struct Field {
     pub range_words: Option<(Code, &'static str)>,
     /// Whether it must be there.
     pub is_required: bool,
+    /// The message where it isn't, if that isn't the usual sentence.
+    pub missing_words: Option<(Code, &'static str)>,
     /// Whether the stable API has it.
     pub is_stable: bool,
     /// The support for it, compared with MongoDB; `None` where MongoDB documents no such field.
@@ -41,6 +43,7 @@ impl Field {
             max: None,
             range_words: None,
             is_required: false,
+            missing_words: None,
             is_stable: true,
             standing: Some(SupportLevel::Works),
             path: None,
@@ -50,6 +53,11 @@ impl Field {
     /// It must be there.
     pub const fn required(self) -> Field {
         Field { is_required: true, ..self }
+    }
+
+    /// It must be there, and is missed in these words.
+    pub const fn required_worded(self, code: Code, message: &'static str) -> Field {
+        Field { is_required: true, missing_words: Some((code, message)), ..self }
     }
 
     /// It takes no number below `min`.

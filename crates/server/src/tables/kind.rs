@@ -15,6 +15,8 @@ pub enum Kind {
     Of(&'static [ElementType]),
     /// Numbers without a fraction.
     Whole,
+    /// Numbers from 0 to 1.
+    Share,
     /// Sixteen bytes that are marked as a UUID.
     Uuid,
     /// One of these words.
@@ -124,7 +126,7 @@ impl Kind {
         match self {
             Kind::Any => true,
             Kind::Of(types) => types.contains(&value.element_type()),
-            Kind::Whole => value.is_number(),
+            Kind::Whole | Kind::Share => value.is_number(),
             Kind::Uuid => matches!(
                 value,
                 Value::Binary(binary) if binary.subtype == 4 && binary.bytes.len() == 16
@@ -149,7 +151,7 @@ impl Kind {
         match self {
             Kind::Any => "any type".to_owned(),
             Kind::Of(types) => of(types),
-            Kind::Whole => of(NUMBER),
+            Kind::Whole | Kind::Share => of(NUMBER),
             Kind::Uuid => "type 'UUID'".to_owned(),
             Kind::Word(_) => of(&[ElementType::String]),
             Kind::Part(_) => of(&[ElementType::Document]),
@@ -165,6 +167,7 @@ impl Kind {
             Kind::Of(types) if *types == NUMBER => "number".to_owned(),
             Kind::Of(types) => types.iter().map(|one| one.alias()).collect::<Vec<_>>().join(" or "),
             Kind::Whole => "whole number".to_owned(),
+            Kind::Share => "number from 0 to 1".to_owned(),
             Kind::Uuid => "UUID".to_owned(),
             Kind::Word(words) => format!("one of {}", words.join(" ")),
             Kind::Part(_) => "object".to_owned(),

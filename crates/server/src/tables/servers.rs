@@ -86,7 +86,15 @@ pub static GET_PARAMETER: Table = bare("getParameter").open();
 
 pub static HOST_INFO: Table = bare("hostInfo").lenient();
 
-pub static KILL_OP: Table = Table::of("killOp", &[field("op", NUMERIC).required()]).lenient();
+pub static KILL_OP: Table = Table::of(
+    "killOp",
+    &[field("op", NUMERIC)
+        .required_worded(Code::NoSuchKey, "Missing expected field \"op\"")
+        .at_least(i32::MIN as i64)
+        .at_most(i32::MAX as i64)
+        .range_worded(Code::Location(26823), "Op ID cannot be represented with 32 bits")],
+)
+.lenient();
 
 pub static LIST_COMMANDS: Table = bare("listCommands").lenient();
 
@@ -141,7 +149,7 @@ pub static PLAN_CACHE_SET_FILTER: Table = Table::of(
 
 pub static PROFILE: Table = Table::of(
     "profile",
-    &[field("filter", TEXT_OR_OBJECT), field("sampleRate", NUMERIC), field("slowms", NUMERIC)],
+    &[field("filter", TEXT_OR_OBJECT), field("sampleRate", Kind::Share), field("slowms", NUMERIC)],
 )
 .taking(NUMERIC)
 .lenient();

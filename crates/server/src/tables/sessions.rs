@@ -1,5 +1,7 @@
 //! Handshake, login, sessions, transactions.
 
+use frond_doc::ElementType;
+
 use super::every::LSID;
 use super::field::Field;
 use super::kind::{ARRAY, BYTES, FLAG, Kind, NUMERIC, OBJECT, TEXT};
@@ -38,7 +40,7 @@ pub static WHATSMYURI: Table = Table::of("whatsmyuri", &[]).lenient();
 /// answer isn't agreed on.
 static GREETING: &[Field] = &[
     field("client", OBJECT).internal(),
-    field("compression", ARRAY).internal(),
+    field("compression", Kind::EachOf(ElementType::String)).internal(),
     field("helloOk", FLAG).internal(),
     field("hostInfo", Kind::Any).internal(),
     field("loadBalanced", FLAG).internal(),

@@ -54,7 +54,7 @@ fn refusal(field: &Field, value: Value<'_>) -> Option<i32> {
     if matches!(value, Value::Null | Value::Undefined) {
         return match field.worded {
             Some(worded) if worded.refuses_null => Some(worded.code.number()),
-            _ if field.is_required && !matches!(field.kind, Kind::Any) => Some(40414),
+            _ if field.is_required && !matches!(field.kind, Kind::Any) => Some(missed(field)),
             _ => None,
         };
     }
@@ -84,12 +84,20 @@ fn refusal(field: &Field, value: Value<'_>) -> Option<i32> {
             if matches!(kind, Kind::Whole) && is_fraction {
                 return Some(9);
             }
+            if matches!(kind, Kind::Share) {
+                return (!(0.0..=1.0).contains(&double(value)?)).then_some(2);
+            }
             let number = integer(value)?;
             let is_outside = field.min.is_some_and(|min| number < min)
                 || field.max.is_some_and(|max| max < number);
             is_outside.then(|| field.range_words.map_or(2, |(code, _)| code.number()))
         }
     }
+}
+
+/// The code by which a field that must be there is missed.
+fn missed(field: &Field) -> i32 {
+    field.missing_words.map_or(40414, |(code, _)| code.number())
 }
 
 /// `command` with `value` in the field `name`, or without that field.
@@ -143,7 +151,7 @@ fn send_each(label: &str, field: &Field, send: Send<'_>, faults: &mut Vec<String
     }
     if field.is_required {
         let (code, message) = send(field.name, None);
-        if code != 40414 {
+        if code != missed(field) {
             faults.push(format!("{label} without {}: {code} {message}", field.name));
         }
     }

@@ -49,6 +49,7 @@ pub static BRANCH: Table = of(
         flag("closed"),
         any("delete"),
         flag("details"),
+        // Later dates are beyond what drivers read.
         count("expireAfterSeconds").at_most(u32::MAX as i64),
         flag("forceDelete"),
         flag("protected"),

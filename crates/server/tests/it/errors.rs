@@ -92,6 +92,7 @@ fn refusals() {
         (r#"{"profile": 0, "filter": {"$x": 3}}"#, 2, "$x"),
         (r#"{"profile": 0, "filter": "x"}"#, 2, "unset"),
         (r#"{"profile": 0, "sampleRate": 1.5}"#, 2, "between 0.0 and 1.0"),
+        (r#"{"createUser": "u", "roles": []}"#, 2, "Must provide a 'pwd' field"),
         (r#"{"profile": 0, "slowms": "x"}"#, 14, "profile.slowms"),
         (r#"{"create": "d", "autoIndexId": false}"#, 72, "autoIndexId"),
         (r#"{"create": "d", "idIndex": {"key": {"a": 1}, "name": "_id_"}}"#, 2, "must be {_id: 1}"),
