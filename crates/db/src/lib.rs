@@ -84,7 +84,7 @@ pub use name::{DatabaseName, VersionName};
 pub use pressure::PRESSURE_MAX;
 pub use read_point::ReadPoint;
 pub use retry::{RetryKey, RetryableWrite};
-pub use schema::{IndexFilter, QueryShape};
+pub use schema::{CollectionScans, IndexFilter, QueryShape};
 pub use time::ClockState;
 pub use transact::Deferred;
 pub use transaction::Transaction;

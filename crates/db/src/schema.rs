@@ -20,7 +20,8 @@ pub use cache::{CatalogCache, CatalogEpoch, KnownDatabase};
 pub use collection::{Collection, Held, Index, is_key_of};
 pub use index_filters::{IndexFilter, QueryShape};
 pub(crate) use index_filters::{IndexFilters, ShapeKey};
-pub(crate) use usage::IndexUsage;
+pub use usage::CollectionScans;
+pub(crate) use usage::{COLLECTION_SCANS, IndexUsage, TAILABLE_SCANS};
 
 /// The place of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

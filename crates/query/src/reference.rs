@@ -36,7 +36,6 @@ const DIFFERS: &[(&str, &str, &str)] = &[
         "a pattern that exceeds its limits in a string is an error, where `find` takes it as no match",
     ),
     (FILTERS, "$text", "letters by the Unicode of today, where MongoDB has 8.0"),
-    (STAGES, "$geoNear", "not over views"),
     (STAGES, "$merge", "batches of 1,000 documents, each one transaction"),
 ];
 

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use frond_db::{Error, Transaction};
 use frond_query::Code;
@@ -103,6 +103,11 @@ impl Slot {
     /// Whether cursors were opened in it.
     pub fn has_cursors(&self) -> bool {
         self.has_cursors.load(Ordering::Relaxed)
+    }
+
+    /// How long it has been open.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// Whether it is open for too long.

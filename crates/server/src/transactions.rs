@@ -299,6 +299,9 @@ fn abort_open(server: &Shared, slot: &Arc<Slot>, state: &mut State) {
 }
 
 fn end(server: &Shared, slot: &Arc<Slot>, state: &mut State, ended: State) {
+    if matches!(state, State::Open(_)) {
+        server.usage.count_transaction(slot.age());
+    }
     server.sessions.end(slot, state, ended);
     if slot.has_cursors() {
         server.cursors.kill_transaction(slot.session, slot.number);

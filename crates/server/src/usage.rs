@@ -154,6 +154,12 @@ impl Usage {
         }
     }
 
+    /// Counts a transaction that has ended, `time` after it began.
+    pub fn count_transaction(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.latencies.count(Latency::Transaction, micros);
+    }
+
     fn count_in(&self, class: Class, namespace: String, micros: u64) {
         let position = self.position_of(&namespace);
         if let Some(usage) = self.list(position).get(&namespace) {

@@ -13,7 +13,7 @@ use crate::database::Database;
 use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::schema::{IndexFilter, QueryShape};
+use crate::schema::{CollectionScans, IndexFilter, QueryShape};
 
 impl Database {
     /// All collections, by name.
@@ -175,6 +175,15 @@ impl Database {
     /// As [`Database::list_indexes`].
     pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
         indexes::index_uses(self, collection)
+    }
+
+    /// How often a collection was read whole, since it was first, or since the data directory was
+    /// opened.
+    ///
+    /// # Errors
+    /// As [`Database::list_indexes`].
+    pub fn collection_scans(&self, collection: &str) -> Result<CollectionScans, Error> {
+        indexes::collection_scans(self, collection)
     }
 
     /// Makes indexes, all or none, filled from the documents that are there.

@@ -186,7 +186,9 @@ pub(crate) fn create(
     live.options.iter().for_each(|(option, value)| {
         facts.append(option, value);
     });
-    if live.options.get("viewOn").is_none() && Series::of(live.options.view()).is_none() {
+    let has_id_index =
+        ["viewOn", "clusteredIndex"].iter().all(|name| live.options.get(name).is_none());
+    if has_id_index && Series::of(live.options.view()).is_none() {
         let id = clustered::id_index(live.options.view());
         facts.append("idIndex", BsonValue::Document(id.view()));
     }

@@ -30,7 +30,9 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::interrupt::Interrupt;
 use crate::name;
-use crate::schema::{Collection, Index, TreeRef};
+use crate::schema::{
+    COLLECTION_SCANS, Collection, CollectionScans, Index, TAILABLE_SCANS, TreeRef,
+};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
 use crate::transaction::not_in_transaction;
@@ -362,6 +364,20 @@ pub(crate) fn index_uses(
             (spec, uses)
         })
         .collect())
+}
+
+/// How often a collection was read whole, and how often by a tailable cursor, since it was first,
+/// or since the data directory was opened.
+pub(crate) fn collection_scans(
+    database: &Database,
+    collection: &str,
+) -> Result<CollectionScans, Error> {
+    let found = indexed(database, collection)?;
+    let usage = database.frond().usage();
+    Ok(CollectionScans {
+        others: usage.of(found.uuid, COLLECTION_SCANS),
+        tailable: usage.of(found.uuid, TAILABLE_SCANS),
+    })
 }
 
 fn indexed(database: &Database, collection: &str) -> Result<Collection, Error> {

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::Reader;
 use crate::request_profile::{self, Plan};
-use crate::schema::{Collection, IndexFilter};
+use crate::schema::{COLLECTION_SCANS, Collection, IndexFilter};
 
 /// A search in a collection.
 pub(crate) struct Search<'a> {
@@ -141,16 +141,18 @@ impl Search<'_> {
             }
             None => plan::choose(reader, &collection, &OwnFacts::default(), request)?,
         };
-        count_uses(frond, &collection, &access);
+        count_uses(frond, &collection, &access, self.placed.is_some());
         Ok(Some((collection, access)))
     }
 }
 
-/// Counts the use of the indexes by which documents are found: for `$indexStats`.
-fn count_uses(frond: &Frond, collection: &Collection, access: &Access) {
+/// Counts the use of the indexes by which documents are found, or of none: for `$indexStats` and
+/// `$collStats`. Tailable cursors, which look for more again and again, are counted elsewhere.
+fn count_uses(frond: &Frond, collection: &Collection, access: &Access, is_tailable: bool) {
     for path in &access.paths {
         let name = match path.source {
-            plan::Source::Collection | plan::Source::Natural => continue,
+            plan::Source::Collection | plan::Source::Natural if is_tailable => continue,
+            plan::Source::Collection | plan::Source::Natural => COLLECTION_SCANS,
             plan::Source::Id => ID_INDEX_NAME,
             plan::Source::Index(position) => &collection.indexes[position].spec.name,
             plan::Source::Place => match &collection.series {

@@ -20,7 +20,7 @@ use crate::collection::{Cursor, FindRequest, capped};
 use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
-use crate::schema::{Collection, TreeRef};
+use crate::schema::{Collection, TAILABLE_SCANS, TreeRef};
 
 /// The documents of a capped collection that pass a filter, as they come.
 pub struct Tail {
@@ -88,6 +88,7 @@ pub(crate) fn tail(
                 return Err(Error::invalid(Code::BadValue, message));
             }
             tail.uuid = found.uuid;
+            database.frond().usage().count(found.uuid, TAILABLE_SCANS);
             tail.go_on()?;
             if tail.current.is_none() {
                 tail.end();

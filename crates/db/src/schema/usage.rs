@@ -1,10 +1,23 @@
-//! Counts how often each index was used, for `$indexStats`: since the data directory was opened, or
-//! since the index was used first.
+//! Counts how often each index was used, for `$indexStats`, and how often a collection was read
+//! whole, for `$collStats`: since the data directory was opened, or since the first time.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
+
+/// The name, which no index has, under which it is counted that a collection was read whole.
+pub(crate) const COLLECTION_SCANS: &str = "";
+/// The same of tailable cursors.
+pub(crate) const TAILABLE_SCANS: &str = "\0";
+/// How often a collection was read whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CollectionScans {
+    /// By tailable cursors.
+    pub tailable: u64,
+    /// By all others.
+    pub others: u64,
+}
 
 /// Indexes that are counted at most.
 const INDEXES_MAX: usize = 100_000;

@@ -151,9 +151,12 @@ fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
         return document.build();
     }
     let uuid = Binary { subtype: UUID_SUBTYPE, bytes: &collection.uuid };
+    document.append("uuid", Value::Binary(uuid)).end();
+    if collection.options.get("clusteredIndex").is_some() {
+        // In MongoDB such a collection has no index of `_id`: it is one.
+        return document.build();
+    }
     document
-        .append("uuid", Value::Binary(uuid))
-        .end()
         .begin_document("idIndex")
         .append("v", Value::Int32(2))
         .append("key", Value::Document(document! { "_id": 1_i32 }.view()))

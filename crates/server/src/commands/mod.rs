@@ -38,6 +38,7 @@ mod maintenance;
 mod map_reduce;
 mod merge;
 mod merge_accounts;
+mod nested_sources;
 mod operation;
 mod parameters;
 mod pick;

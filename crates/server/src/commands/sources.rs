@@ -4,14 +4,15 @@
 //! The stage's results are put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
 
-use frond_db::{AggregateRequest, Database, Error, FindRequest};
+use frond_db::{AggregateRequest, CollectionScans, Database, Error, FindRequest};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, SupportLevel};
 
 use crate::commands::{
-    catalog, latencies, operation, session_list, set_configuration, stats, users,
+    catalog, latencies, nested_sources, operation, reply, session_list, set_configuration, stats,
+    users,
 };
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
@@ -40,9 +41,6 @@ const SOURCES: &[(&str, Source)] = &[
 /// works.
 pub fn complete(stages: &mut Vec<Feature>) {
     let standing = |name: &str| match name {
-        "$collStats" => {
-            SupportLevel::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
-        }
         "$planCacheStats" => SupportLevel::Differs("plans aren't cached: it gives nothing"),
         CHANGE_STREAM => {
             SupportLevel::Differs("branches, merges and resets: see docs/change-streams.md")
@@ -76,7 +74,8 @@ pub fn documents_of(
     }
 }
 
-/// Replaces a first stage of this kind; `None` if there is none.
+/// Replaces a first stage of this kind, also of pipelines within `$lookup` and `$unionWith`; `None`
+/// if there is none.
 ///
 /// # Errors
 /// The reason for which the stage is refused.
@@ -91,8 +90,36 @@ pub fn rewrite(
         let pipeline = with_documents(&documents, stages.iter());
         return Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }));
     }
-    let first = stages.get(0).and_then(|stage| stage.as_document()?.iter().next());
-    let Some((name, options)) = first else { return Ok(None) };
+    let nested = nested_sources::rewrite(request, stages)?;
+    let stages = nested.as_ref().and_then(|nested| nested.as_value().as_array()).unwrap_or(stages);
+    let first = match first_stage(stages) {
+        Some((name, options)) => documents(request, collection, name, options)?,
+        None => None,
+    };
+    Ok(match first {
+        Some(documents) => {
+            let pipeline = with_documents(&documents, stages.iter().skip(1));
+            Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() })
+        }
+        None => nested.map(|pipeline| AggregateRequest { pipeline, ..aggregate.clone() }),
+    })
+}
+
+/// The first stage of a pipeline, and its options.
+pub(super) fn first_stage(stages: Array<'_>) -> Option<(&str, Value<'_>)> {
+    stages.get(0).and_then(|stage| stage.as_document()?.iter().next())
+}
+
+/// The documents that a first stage of this kind gives; `None` of any other.
+///
+/// # Errors
+/// The reason for which the stage is refused.
+pub(super) fn documents(
+    request: &Request<'_>,
+    collection: Option<&str>,
+    name: &str,
+    options: Value<'_>,
+) -> Result<Option<Vec<DocumentBuf>>, Error> {
     let Some((_, source)) = SOURCES.iter().find(|(known, _)| *known == name) else {
         return Ok(None);
     };
@@ -101,9 +128,7 @@ pub fn rewrite(
         let message = format!("{name} cannot be run within a transaction");
         return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
     }
-    let documents = source(request, collection, options)?;
-    let pipeline = with_documents(&documents, stages.iter().skip(1));
-    Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
+    source(request, collection, options).map(Some)
 }
 
 /// The options of `$currentOp`. Other things that MongoDB would show don't exist here: idle
@@ -155,7 +180,7 @@ fn stages_of(find: &FindRequest) -> DocumentBuf {
 }
 
 /// A pipeline that begins with these documents.
-fn with_documents<'a>(
+pub(super) fn with_documents<'a>(
     documents: &[DocumentBuf],
     stages: impl Iterator<Item = Value<'a>>,
 ) -> frond_doc::ValueBuf {
@@ -187,14 +212,16 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
     let storage = fields.document("storageStats")?;
     let counts = fields.document("count")?.is_some();
     let latency = fields.document("latencyStats")?;
-    if fields.value("queryExecStats").is_some() {
-        let message = "queryExecStats of $collStats is not supported by Frond";
-        return Err(Error::invalid(Code::CommandNotSupported, message));
-    }
+    let executions = fields.document("queryExecStats")?;
     fields.finish()?;
     let database = request.database()?;
-    if storage.is_some() || counts {
-        check_collection(request, &database, collection, storage.is_some())?;
+    let of_collections = [
+        ("storageStats", storage.is_some()),
+        ("count", counts),
+        ("queryExecStats", executions.is_some()),
+    ];
+    if let Some((option, _)) = of_collections.into_iter().find(|(_, is_given)| *is_given) {
+        check_collection(request, &database, collection, option)?;
     }
     let mut answer = DocumentBuilder::new();
     answer
@@ -220,7 +247,15 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
     }
     if counts {
         let count = database.count(collection, &FindRequest::default())?;
-        answer.append("count", crate::commands::reply::number(count));
+        answer.append("count", reply::number(count));
+    }
+    if let Some(options) = executions {
+        Fields::of_part("$collStats.queryExecStats", options)?.finish()?;
+        let CollectionScans { tailable, others } = database.collection_scans(collection)?;
+        answer.begin_document("queryExecStats").begin_document("collectionScans");
+        answer.append("total", Value::Int64(reply::long(tailable.saturating_add(others))));
+        answer.append("nonTailable", Value::Int64(reply::long(others)));
+        answer.end().end();
     }
     Ok(answer)
 }
@@ -230,9 +265,8 @@ fn check_collection(
     request: &Request<'_>,
     database: &Database,
     collection: &str,
-    is_storage: bool,
+    option: &str,
 ) -> Result<(), Error> {
-    let option = if is_storage { "storageStats" } else { "count" };
     match database.list_indexes(collection) {
         Err(error) if error.code == Code::NamespaceNotFound => {
             let message = format!(

@@ -213,7 +213,8 @@ fn write_commands(text: &mut Text, server: &Shared) {
     text.family(name, Histogram, "How long commands took, by kind.");
     let (bucket, sum, count) =
         (format!("{name}_bucket"), format!("{name}_sum"), format!("{name}_count"));
-    for kind in Latency::ALL {
+    // The commands of a transaction are counted already.
+    for kind in Latency::ALL.into_iter().filter(|kind| *kind != Latency::Transaction) {
         let label = ("kind", kind.name());
         let (below, all) = server.usage.latencies().below_powers(kind);
         for (micros, count) in below {

@@ -17,11 +17,14 @@ pub enum Latency {
     Write,
     /// All else.
     Command,
+    /// Transactions of several commands, from their first command to their end.
+    Transaction,
 }
 
 impl Latency {
     /// All, in the order in which they are shown.
-    pub const ALL: [Latency; 3] = [Latency::Read, Latency::Write, Latency::Command];
+    pub const ALL: [Latency; 4] =
+        [Latency::Read, Latency::Write, Latency::Command, Latency::Transaction];
 
     /// Its name in answers.
     pub fn name(self) -> &'static str {
@@ -29,6 +32,7 @@ impl Latency {
             Latency::Read => "reads",
             Latency::Write => "writes",
             Latency::Command => "commands",
+            Latency::Transaction => "transactions",
         }
     }
 }

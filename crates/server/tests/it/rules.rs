@@ -200,6 +200,16 @@ fn odd_arguments_are_refused() {
             "idIndex": {"key": {"_id": 1}, "name": "_id_", "collation": {"locale": "fr"}}}"#,
     );
     client.ok("test", r#"{"listIndexes": "c", "includeBuildUUIDs": true}"#);
+    // A clustered collection has no index of `_id`.
+    let clustered = r#"{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}}"#;
+    client.ok("clustered", clustered);
+    client.ok("clustered", r#"{"create": "plain"}"#);
+    let with = r#"{"listCollections": 1, "filter": {"idIndex": {"$exists": true}}}"#;
+    let listed = client.0.documents("clustered", crate::running::json(with).view());
+    let listed = listed.expect("listed");
+    let names: Vec<_> =
+        listed.iter().map(|one| one.get("name").and_then(|name| name.as_str())).collect();
+    assert_eq!(names, [Some("plain")]);
     let opened = client.ok("test", r#"{"find": "c", "batchSize": 1}"#);
     let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document());
     let id = cursor.and_then(|cursor| cursor.get("id")?.as_integer()).expect("more is to come");
