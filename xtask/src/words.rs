@@ -37,8 +37,7 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "cli",
         "Every Reach Told Carrier Blanks Wrong Shown Telling Maker Drawn Asked tell told tell_hook \
-         told_after told_failures says said_by is_there what_to_do \
-         where_to_look",
+         told_after told_failures says said_by is_there what_to_do",
     ),
     (
         "store",

@@ -109,7 +109,7 @@ pub fn describe(error: &io::Error) -> String {
 }
 
 /// The command that lists what there is of the kind that an error names.
-fn list_command(message: &str) -> &'static str {
+fn where_to_look(message: &str) -> &'static str {
     let found = LISTED.iter().find(|(named, _)| message.contains(named));
     found.map_or("", |(_, hint)| hint)
 }
@@ -125,7 +125,7 @@ impl fmt::Display for Failure {
                 f.write_str(message)?;
                 f.write_str(match *code {
                     OUT_OF_DISK_SPACE => FULL,
-                    NAMESPACE_NOT_FOUND => list_command(message),
+                    NAMESPACE_NOT_FOUND => where_to_look(message),
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
                     _ => "",
                 })

@@ -52,12 +52,12 @@ pub(super) fn before(
     let collection = collection_of(check.body).unwrap_or("$cmd");
     let namespace = [&operation.database, ".", collection].concat();
     let app_name = check.peer.app_name();
-    let command = FaultedCommand {
+    let asking = FaultedCommand {
         names: (check.command.name, check.command.aliases),
         namespace: &namespace,
         app_name: app_name.as_deref(),
     };
-    if let Some(mut hit) = points.on_command(&command) {
+    if let Some(mut hit) = points.on_command(&asking) {
         if let Some(time) = hit.block {
             block(operation, time)?;
         }

@@ -76,9 +76,9 @@ pub(super) fn try_run(
     let running = resumed.as_ref().map_or_else(begin, resume);
     touch_session(server, &common, &running.operation)?;
     let concern_error = common.concern_failure.as_ref().map(concern_error);
-    let fault_check = faults::FaultCheck { server, peer, command, body, part };
+    let fault_asked = faults::FaultCheck { server, peer, command, body, part };
     let fault = match resumed {
-        None => faults::before(&fault_check, &running.operation)?,
+        None => faults::before(&fault_asked, &running.operation)?,
         Some(_) => Default::default(),
     };
     if command.counter == Counter::Command {
@@ -114,7 +114,7 @@ pub(super) fn try_run(
     record_run(server, (&running.operation, sequences), &done, &work);
     let failed = |error| sent.failure(part, with_concern_error(error, concern_error.as_ref()));
     let answer = done.map_err(failed)?;
-    faults::after(&fault_check, fault, answer, concern_error.is_some())
+    faults::after(&fault_asked, fault, answer, concern_error.is_some())
 }
 
 /// Counts a command that has run, and has the profiler report it.

@@ -21,11 +21,11 @@ impl<'a> Scan<'a> {
     /// As the scan's own steps.
     pub fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Vec<Scan<'a>>>, Error> {
         let [walk] = &self.walks[..] else { return Ok(None) };
-        let visits_once = self.seen.is_none() && self.merge.is_none() && self.runs.is_none();
+        let meets_once = self.seen.is_none() && self.merge.is_none() && self.runs.is_none();
         let is_plain = self.scoring.is_none()
             && matches!(self.fetch.scores, Scores::Texts)
             && self.fetch.metadata.is_empty();
-        if !visits_once || !is_plain || 0 < self.fetch.steps.get() || 0 < self.current {
+        if !meets_once || !is_plain || 0 < self.fetch.steps.get() || 0 < self.current {
             return Ok(None);
         }
         let walks = walk.parts(&self.fetch.reader, |entries| workers.part_count(entries))?;
