@@ -21,6 +21,7 @@ mod layers;
 mod lines;
 mod mentions;
 mod prose;
+mod release;
 mod walls;
 mod words;
 
@@ -30,7 +31,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::LazyLock;
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask tidy | ci | long | wrap | book | bless | compatibility | figures | fuzz | mutants
+const USAGE: &str = "usage: cargo xtask tidy | ci | long | release | wrap | book | bless | compatibility | figures | fuzz | mutants
 
   tidy   checks layers, walls inside crates, file lengths, marks left in the code, documentation, links,
          format documents
@@ -41,6 +42,8 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | wrap | book | bless |
          cuts, swaps of many clients, the history of their transactions, and small runs of the benchmarks
   long [MINUTES]  what is worth hours: the property and crash tests with twenty times as many seeds, kills,
          failing calls for so many minutes (60), power cuts, and each fuzzer for ten minutes
+  release [OPTIONS OF CARGO BUILD]  the program below target/reproducible, the same bytes wherever the
+         source lies
   wrap   breaks the lines of pages that are too long
   book   the documentation as a book under target/book, by mdBook where it is installed
   bless  records the present hash of each format module in its document
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy(root),
         Some("ci") => ci::run_all(root),
         Some("long") => long(root, std::env::args().nth(2).as_deref().unwrap_or("60")),
+        Some("release") => release::build(root, std::env::args().skip(2)),
         Some("wrap") => prose::write(root),
         Some("book") => book::build(root),
         Some("bless") => formats::bless(root),
