@@ -140,7 +140,8 @@ pub(super) fn new_name(
     Ok(Some(NewName { name, entry, before }))
 }
 
-/// How many documents of `from` stand unchanged in `to`; `None` unless it is more than half.
+/// How many documents of `from` stand unchanged in `to`; `None` unless it is more than half. What
+/// had none is kept by whatever has its name.
 pub(super) fn kept_count(
     store: &Arc<dyn ChunkStore>,
     format: TreeFormat,
@@ -149,6 +150,9 @@ pub(super) fn kept_count(
 ) -> Result<Option<u64>, Error> {
     let (from, to) = (from.documents_tree(format), to.documents_tree(format));
     let all = from.count(&**store)?;
+    if all == 0 {
+        return Ok(Some(0));
+    }
     let mut kept = all;
     for change in from.diff(store, &to) {
         if change?.from.is_some() {

@@ -8,7 +8,8 @@
 //!    there, of the base's less than half unchanged. Mostly the first few tell.
 //! 2. If so, each side's *renamings* are found as in [`crate::merge::renames`]: of a collection
 //!    that isn't under its name any more, more than half of the documents stand unchanged under
-//!    another one.
+//!    another one. Its name must be gone, or have another collection of the base: one that was
+//!    emptied into an archive, and filled anew, is the same collection.
 //! 3. Names that renamings connect are merged together: each collection with what it was in the
 //!    base, wherever it is now. It gets the name that one side gave it.
 //! 4. If the sides gave it different names, or one renamed it and the other dropped it, or two
@@ -61,7 +62,7 @@ struct Named {
 /// What a side changed.
 struct SideChanges<'a> {
     changed: BTreeMap<&'a str, &'a ChangedCollection>,
-    /// Names that have other documents than in the base.
+    /// Names that have another collection of the base.
     reused: BTreeSet<String>,
     /// The new names of the base's collections.
     renamings: BTreeMap<String, String>,
@@ -127,6 +128,24 @@ fn is_kept(
     Ok(seen < kept * 2 || kept_count(store, format, from, to)?.is_some())
 }
 
+/// Leaves the renamings of collections whose name is gone, or has another one of the base now.
+/// Returns those of the `replaced` names that have.
+fn retain_real(
+    renamings: &mut BTreeMap<String, String>,
+    replaced: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    loop {
+        let targets: BTreeSet<&String> = renamings.values().collect();
+        let reused: BTreeSet<String> =
+            replaced.iter().filter(|name| targets.contains(name)).cloned().collect();
+        let count = renamings.len();
+        renamings.retain(|name, _| !replaced.contains(name) || reused.contains(name));
+        if renamings.len() == count {
+            return reused;
+        }
+    }
+}
+
 impl<'a> SideChanges<'a> {
     fn find(
         store: &Arc<dyn ChunkStore>,
@@ -134,7 +153,7 @@ impl<'a> SideChanges<'a> {
         changed: &'a [ChangedCollection],
     ) -> Result<SideChanges<'a>, Error> {
         let mut gone = Vec::new();
-        let (mut reused, mut taken) = (BTreeSet::new(), BTreeSet::new());
+        let (mut replaced, mut taken) = (BTreeSet::new(), BTreeSet::new());
         for collection in changed {
             let Some(from) = &collection.from else { continue };
             match &collection.to {
@@ -142,7 +161,7 @@ impl<'a> SideChanges<'a> {
                     taken.insert(collection.name.clone());
                     continue;
                 }
-                Some(_) => drop(reused.insert(collection.name.clone())),
+                Some(_) => drop(replaced.insert(collection.name.clone())),
                 None => {}
             }
             gone.push((&collection.name, from));
@@ -153,13 +172,14 @@ impl<'a> SideChanges<'a> {
                 renamings.insert(name.clone(), renamed.name);
             }
         }
+        let reused = retain_real(&mut renamings, &replaced);
         let changed = changed.iter().map(|changed| (changed.name.as_str(), changed)).collect();
         Ok(SideChanges { changed, reused, renamings })
     }
 
     /// Whether it has given this name to another collection.
     fn has_reused(&self, name: &str) -> bool {
-        self.reused.contains(name) && (self.renamings.contains_key(name) || self.is_target(name))
+        self.reused.contains(name)
     }
 
     fn is_target(&self, name: &str) -> bool {

@@ -241,6 +241,51 @@ fn an_archive_of_several_is_none_of_them() {
     }
 }
 
+/// A queue that one side emptied into another collection is still the queue that the other side
+/// adds to; one without documents is no other collection because documents come.
+#[test]
+fn moved_documents_do_not_rename_a_collection() {
+    for more in [0, 4] {
+        let frond = new();
+        let main = shop(&frond, "");
+        let jobs: Vec<_> = (0..10).map(|id| thing(id, 0)).collect();
+        insert(&main, "queue", &jobs);
+        main.commit("first", "").expect("something changed");
+        main.create_branch("worker", None).expect("a good name");
+        let worker = shop(&frond, "worker");
+        insert(&worker, "done", &jobs);
+        (0..10).for_each(|id| remove(&worker, "queue", id));
+        let new_jobs: Vec<_> = (50..50 + more).map(|id| thing(id, 0)).collect();
+        insert(&worker, "queue", &new_jobs);
+        worker.commit("all done", "").expect("something changed");
+        insert(&main, "queue", &[thing(30, 1)]);
+        main.commit("another job", "").expect("something changed");
+        let outcome = merge(&main, "worker").expect("it merges");
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+        assert_eq!(all(&main, "done"), jobs);
+        assert_eq!(all(&main, "queue"), [&[thing(30, 1)], &new_jobs[..]].concat());
+    }
+
+    let frond = new();
+    let main = shop(&frond, "");
+    let staged: Vec<_> = (0..10).map(|id| thing(id, 0)).collect();
+    insert(&main, "staging", &staged);
+    insert(&main, "queue", &[thing(1, 1)]);
+    remove(&main, "queue", 1);
+    main.commit("first", "").expect("something changed");
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    insert(&side, "queue", &staged);
+    assert!(side.drop_collection("staging").expect("it is there"));
+    side.commit("moved", "").expect("something changed");
+    insert(&main, "queue", &[thing(30, 1)]);
+    main.commit("another job", "").expect("something changed");
+    let outcome = merge(&main, "side").expect("it merges");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(names(&main), ["queue"]);
+    assert_eq!(all(&main, "queue"), [&staged[..], &[thing(30, 1)]].concat());
+}
+
 fn swap(database: &Repository, one: &str, two: &str) {
     for (from, to) in [(one, "meanwhile"), (two, one), ("meanwhile", two)] {
         database.rename_collection(from, to, false).expect("it is there");

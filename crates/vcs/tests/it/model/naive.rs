@@ -181,7 +181,7 @@ pub fn merge_document(
 type Works = BTreeMap<&'static str, [Option<Collection>; 3]>;
 
 /// Returns the new name of a collection `name` that a side hasn't any more: the collection with
-/// more than half of its documents that wasn't so before.
+/// more than half of its documents that wasn't so before, and has less than half others.
 fn new_name(
     [base, side]: [&Whole; 2],
     name: &str,
@@ -197,7 +197,7 @@ fn new_name(
             continue;
         }
         let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
-        if best.0 < kept {
+        if best.0 < kept && now.len() < kept * 2 {
             best = (kept, Some(other));
         }
     }
@@ -205,13 +205,14 @@ fn new_name(
     best.1
 }
 
-/// Whether more than half of the documents stand unchanged.
+/// Whether more than half of the documents stand unchanged, if there were any.
 fn is_kept(before: &Collection, now: &Collection) -> bool {
     let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
-    before.len() < kept * 2
+    before.is_empty() || before.len() < kept * 2
 }
 
-/// The names that a side gave to collections of the base which aren't under their own any more.
+/// The names that a side gave to collections of the base which aren't under their own any more,
+/// which nothing or another collection of the base has now.
 fn renamings(base: &Whole, side: &Whole) -> BTreeMap<&'static str, &'static str> {
     let stays = |name: &&'static str| {
         let sides = base.get(name).zip(side.get(name));
@@ -220,7 +221,12 @@ fn renamings(base: &Whole, side: &Whole) -> BTreeMap<&'static str, &'static str>
     let mut taken: BTreeSet<&'static str> = COLLECTIONS.into_iter().filter(stays).collect();
     let gone = base.keys().copied().filter(|name| !taken.contains(name)).collect::<Vec<_>>();
     let renamed = gone.into_iter().map(|name| (name, new_name([base, side], name, &mut taken)));
-    renamed.filter_map(|(name, to)| Some((name, to?))).collect()
+    let mut renamed: BTreeMap<_, _> = renamed.filter_map(|(name, to)| Some((name, to?))).collect();
+    for _ in COLLECTIONS {
+        let targets: BTreeSet<_> = renamed.values().copied().collect();
+        renamed.retain(|name, _| !side.contains_key(name) || targets.contains(name));
+    }
+    renamed
 }
 
 /// Names that renamings connect with one that both sides changed, and that a side gave to another
@@ -234,7 +240,7 @@ fn reused(sides: [&Whole; 3]) -> Vec<BTreeSet<&'static str>> {
         let is_changed_by_both = before != our && before != their && our != their;
         let is_reused = [ours, theirs].iter().zip(&found).any(|(side, renamings)| {
             let is_other = before.zip(side.get(name)).is_some_and(|(a, b)| !is_kept(a, b));
-            is_other && renamings.iter().any(|(from, to)| *from == name || *to == name)
+            is_other && renamings.values().any(|to| *to == name)
         });
         if !is_changed_by_both || !is_reused || groups.iter().any(|group| group.contains(name)) {
             continue;
