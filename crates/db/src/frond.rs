@@ -9,7 +9,7 @@ use frond_doc::{ObjectId, Timestamp};
 use frond_engine::{Engine, EngineCounters, EngineError, Failure, Fault};
 use frond_query::cores::Cores;
 use frond_query::memory::REQUEST_BYTES_MAX;
-use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill};
+use frond_query::pipeline::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
 use frond_query::{Code, QueryError};
 use frond_store::StoreCounters;
 use frond_store::budget::{MemoryBudget, Reservation};
@@ -407,7 +407,16 @@ impl Frond {
         self.inner.memory_budget.bytes()
     }
 
-    /// Returns how many bytes temporary files of queries have now.
+    /// Makes a temporary file, which is removed when it is dropped: for a server's own bytes. It
+    /// counts as those of queries do.
+    ///
+    /// # Errors
+    /// An error of the disk.
+    pub fn create_temporary_file(&self) -> Result<Box<dyn SpillFile>, Error> {
+        Ok(self.inner.spill.create()?)
+    }
+
+    /// Returns how many bytes temporary files have now.
     pub fn temporary_disk_bytes(&self) -> u64 {
         self.inner.spill.bytes()
     }

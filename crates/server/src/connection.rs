@@ -10,8 +10,9 @@
 //!    of one, or until more of an answer is taken.
 //!
 //! *Invariants*
-//! 1. A connection that stalls inside a message or an answer is closed, sooner if another one waits
-//!    for the memory that it holds; one that is idle between messages is not.
+//! 1. A connection that stalls inside a message or an answer is closed; one that is idle between
+//!    messages is not. If another one waits for the memory that it holds, what is in it goes to a
+//!    file at once ([`crate::stalled_bytes`]), or else it is closed sooner.
 
 mod compressed;
 mod conversation;
@@ -111,6 +112,9 @@ async fn wait(
     let mut ready = pin!(socket.ready(interest));
     let mut stalled = Duration::ZERO;
     while stalled < STALL_MAX && !conversation.is_too_slow(Instant::now()) {
+        if conversation.should_spill(Instant::now()) {
+            return true;
+        }
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop), if !conversation.is_answering() => return false,

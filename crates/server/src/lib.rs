@@ -64,6 +64,7 @@ pub mod sessions;
 pub mod shared;
 pub mod snapshot_window;
 pub mod stable_api;
+pub mod stalled_bytes;
 pub mod supervisor;
 pub mod sweep;
 pub mod tables;

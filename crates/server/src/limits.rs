@@ -4,7 +4,7 @@
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
 //! bounded by its connections ([`CONNECTIONS_LIMIT`]) times four times [`FREE_BYTES`] (a message
 //! and an answer, and each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`],
-//! and by [`CURSORS_MAX`].
+//! and by [`CURSORS_MAX`]; its files for clients that stall by [`STALLED_BYTES_MAX`].
 
 use std::time::Duration;
 
@@ -45,6 +45,15 @@ pub const STALL_STEP: Duration = Duration::from_secs(1);
 pub fn progress_time(bytes: usize) -> Duration {
     Duration::from_secs(10) + Duration::from_millis(bytes as u64 / 2_000)
 }
+
+/// Returns how long it may take before what it holds goes to a file, and the memory to the client
+/// that waits. That costs its own client a detour and nothing else, so it may be soon.
+pub fn stall_time(bytes: usize) -> Duration {
+    Duration::from_secs(1) + Duration::from_millis(bytes as u64 / 20_000)
+}
+
+/// The bytes of all such files.
+pub const STALLED_BYTES_MAX: usize = 1 << 30;
 
 /// The bytes that a message or an answer may hold without a share of a budget.
 pub const FREE_BYTES: usize = 64 << 10;

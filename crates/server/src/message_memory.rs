@@ -6,8 +6,9 @@
 //! 2. Where it can't grow, it waits for the *turn*. As much memory as the largest message takes is
 //!    kept back for the message that has the turn, so one message can always be read to its end,
 //!    then the next.
-//! 3. A connection that holds memory for which others wait is closed if it takes longer than a
-//!    client that reads and writes all the time.
+//! 3. What a connection holds for which others wait goes to a file if its client stalls
+//!    ([`crate::stalled_bytes`]). Where that can't be, it is closed if it takes longer than a client
+//!    that reads and writes all the time.
 //!
 //! A message that came compressed holds its compressed and its decompressed bytes. The message that
 //! has the turn may then hold more than is kept back, as does one that is larger than all the
@@ -21,7 +22,7 @@ use std::time::Instant;
 
 use frond_db::memory_queue::{MemoryQueue, MemoryShare};
 
-use crate::limits::progress_time;
+use crate::limits::{progress_time, stall_time};
 use crate::wire::MESSAGE_BYTES_MAX;
 
 /// The memory of all messages together.
@@ -100,6 +101,11 @@ impl MessageReservation {
     pub fn is_too_slow(&self, intake: &MessageMemory, received: usize, now: Instant) -> bool {
         intake.is_waited_for()
             && now.saturating_duration_since(self.since) >= progress_time(received)
+    }
+
+    /// Whether another message waits, and this one's client stalls after `received` bytes.
+    pub fn should_spill(&self, intake: &MessageMemory, received: usize, now: Instant) -> bool {
+        intake.is_waited_for() && now.saturating_duration_since(self.since) >= stall_time(received)
     }
 
     /// Returns how much it is, the turn not counted.

@@ -1,4 +1,4 @@
-//! An answer on its way to the client.
+//! An answer on its way to the client: in memory, or in a file since its client stalls.
 
 use std::io::{self, IoSlice, Write};
 
@@ -6,6 +6,7 @@ use bytes::Bytes;
 use frond_db::memory_queue::MemoryShare;
 
 use crate::limits::FREE_BYTES;
+use crate::stalled_bytes::{StalledBytes, StalledFiles};
 use crate::wire::compression::{self, Compressor};
 use crate::wire::message;
 
@@ -18,16 +19,23 @@ pub struct Outgoing {
     body: Bytes,
     written: usize,
     share: Option<MemoryShare>,
+    /// What comes behind that, and how much of it was read again.
+    stalled: Option<(StalledBytes, usize)>,
+    /// Whether no file had room for it.
+    spill_failed: bool,
 }
 
 impl Outgoing {
     /// An answer of two pieces, nothing of which was written.
     pub fn new(mut head: Vec<u8>, body: Bytes, share: Option<MemoryShare>) -> Outgoing {
-        if body.len() <= COPIED_BYTES_MAX {
-            head.extend_from_slice(&body);
-            return Outgoing { head, body: Bytes::new(), written: 0, share };
-        }
-        Outgoing { head, body, written: 0, share }
+        let body = match body.len() <= COPIED_BYTES_MAX {
+            true => {
+                head.extend_from_slice(&body);
+                Bytes::new()
+            }
+            false => body,
+        };
+        Outgoing { head, body, written: 0, share, stalled: None, spill_failed: false }
     }
 
     /// The same answer with a checksum.
@@ -78,6 +86,19 @@ impl Outgoing {
     /// `WouldBlock` where `stream` takes no more: the next call goes on there. Others if it is
     /// broken.
     pub fn write(&mut self, stream: &mut impl Write) -> io::Result<()> {
+        loop {
+            self.write_memory(stream)?;
+            let Some((stalled, read)) = &mut self.stalled else { break };
+            if *read == stalled.bytes() {
+                break;
+            }
+            (self.head, self.written) = (stalled.read(*read, FREE_BYTES)?, 0);
+            *read += self.head.len();
+        }
+        stream.flush()
+    }
+
+    fn write_memory(&mut self, stream: &mut impl Write) -> io::Result<()> {
         while self.written < self.bytes() {
             let written = match self.written.checked_sub(self.head.len()) {
                 Some(begun) => stream.write(&self.body[begun..]),
@@ -94,7 +115,25 @@ impl Outgoing {
                 Err(error) => return Err(error),
             }
         }
-        stream.flush()
+        Ok(())
+    }
+
+    /// Writes what wasn't sent to a file, and gives the memory back, if a file has room.
+    pub fn spill(&mut self, files: &StalledFiles) {
+        let head = self.head.get(self.written..).unwrap_or_default();
+        let body = &self.body[self.written.saturating_sub(self.head.len())..];
+        match files.put(&[head, body]) {
+            Some(stalled) => {
+                (self.head, self.body, self.written) = (Vec::new(), Bytes::new(), 0);
+                (self.stalled, self.share) = (Some((stalled, 0)), None);
+            }
+            None => self.spill_failed = true,
+        }
+    }
+
+    /// Whether it holds memory that it could give back.
+    pub fn can_spill(&self) -> bool {
+        self.share.is_some() && !self.spill_failed
     }
 
     /// Returns how many bytes it has.
@@ -110,6 +149,10 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
+    use frond_db::FrondOptions;
+    use frond_db::memory_queue::MemoryQueue;
+    use frond_testkit::SimDisk;
+
     use super::*;
 
     /// Takes at most so many bytes at a time, and is not ready each time in between.
@@ -133,6 +176,36 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_spilled_answer_arrives_from_where_it_was() {
+        let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        let files = StalledFiles::new(frond.expect("an empty disk opens"));
+        let body: Vec<u8> = (0..1_000_000).map(|byte| (byte / 3) as u8).collect();
+        let (head, budget) = (vec![7; 30_000], MemoryQueue::new(2 << 20));
+        let expected = [&head[..], &body].concat();
+        for writes_before in [0, 1, 7, 60] {
+            let share = budget.try_take(1 << 20);
+            let mut outgoing = Outgoing::new(head.clone(), body.clone().into(), share);
+            let mut slow = Slow { taken: Vec::new(), step: 10_007, is_ready: false };
+            for write in 0.. {
+                if write == writes_before {
+                    assert!(outgoing.can_spill());
+                    outgoing.spill(&files);
+                    assert_eq!((budget.held(), outgoing.can_spill()), (0, false));
+                }
+                if outgoing.write(&mut slow).is_ok() {
+                    break;
+                }
+            }
+            assert!(slow.taken == expected, "{writes_before}");
+        }
+        assert_eq!(files.bytes(), 0);
+        let _all = files.take_room();
+        let mut outgoing = Outgoing::new(head, body.into(), budget.try_take(1 << 20));
+        outgoing.spill(&files);
+        assert_eq!((outgoing.share_bytes(), outgoing.can_spill()), (1 << 20, false));
     }
 
     #[test]

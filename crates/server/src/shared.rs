@@ -33,6 +33,7 @@ use crate::scram::Credentials;
 use crate::sessions::Sessions;
 use crate::snapshot_window::SnapshotWindow;
 use crate::stable_api::RequireApiVersion;
+use crate::stalled_bytes::StalledFiles;
 use crate::tls::Tls;
 use crate::usage::Usage;
 use crate::waiting::Waiting;
@@ -86,6 +87,8 @@ pub struct Shared {
     pub messages: MessageMemory,
     /// The memory that large answers hold until the client has them.
     pub answers: MemoryQueue,
+    /// The files for both, of clients that stall.
+    pub stalled_files: StalledFiles,
     /// The memory of documents that cursors have read and not answered with.
     pub kept_documents: MemoryQueue,
     /// The clients' sessions and transactions.
@@ -191,6 +194,7 @@ impl Shared {
     ) -> Shared {
         let member = Member::new(member, address, frond.new_object_id());
         let log = Arc::new(Log::new(frond.wall_clock()));
+        let stalled_files = StalledFiles::new(frond.clone());
         Shared {
             frond,
             address,
@@ -206,6 +210,7 @@ impl Shared {
             lent_connections: LentConnections::default(),
             messages: MessageMemory::new(MESSAGES_BYTES_MAX),
             answers: MemoryQueue::new(ANSWERS_BYTES_MAX),
+            stalled_files,
             kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
             member,

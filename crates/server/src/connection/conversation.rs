@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::connection::compressed::{self, InflateError};
-use crate::connection::incoming::{Incoming, Received};
+use crate::connection::incoming::{Incoming, ReceiveBuffers, Received};
 use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
 use crate::cursors::Parked;
 use crate::dispatch::{self, Repeat, Wait};
-use crate::limits::{SCRATCH_BYTES, progress_time};
+use crate::limits::{SCRATCH_BYTES, progress_time, stall_time};
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -116,7 +116,11 @@ impl Conversation {
 
     /// Writes what is to be written, then answers one message.
     fn step(&mut self, socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<Pause>> {
+        let should_spill = self.should_spill_answer(Instant::now());
         if let Some(outgoing) = &mut self.outgoing {
+            if should_spill {
+                outgoing.spill(&self.shared.stalled_files);
+            }
             outgoing.write(&mut Stream::new(socket, self.session.as_deref_mut()))?;
             (self.outgoing, self.delayed_since) = (None, None);
             if self.shared.workers.is_waited_for() && !self.closes {
@@ -143,8 +147,9 @@ impl Conversation {
             let received = Received { header, message, hold: None };
             return Ok(self.answer(received, compressor, parked));
         }
-        let intake = &self.shared.messages;
-        let Some(received) = self.incoming.read(&mut stream, scratch, intake, check)? else {
+        let buffers =
+            ReceiveBuffers { memory: &self.shared.messages, files: &self.shared.stalled_files };
+        let Some(received) = self.incoming.read(&mut stream, scratch, &buffers, check)? else {
             return Ok(Some(Pause::Closed));
         };
         let header = received.header;
@@ -247,15 +252,27 @@ impl Conversation {
     /// Whether it keeps memory that another client waits for, and has taken longer than a client
     /// that reads and writes all the time.
     pub fn is_too_slow(&self, now: Instant) -> bool {
-        let is_reader_too_slow = || {
-            let bytes = self.outgoing.as_ref().map_or(0, Outgoing::share_bytes);
-            let is_late =
-                |since: Instant| now.saturating_duration_since(since) >= progress_time(bytes);
-            bytes > 0
-                && self.shared.answers.is_waited_for()
-                && self.delayed_since.is_some_and(is_late)
-        };
-        self.incoming.is_too_slow(&self.shared.messages, now) || is_reader_too_slow()
+        self.incoming.is_too_slow(&self.shared.messages, now)
+            || self.is_reader_late(now, progress_time)
+    }
+
+    /// Whether it keeps memory that another client waits for, and stalls: a thread that talks for
+    /// it now has what it keeps go to a file.
+    pub fn should_spill(&self, now: Instant) -> bool {
+        self.incoming.should_spill(&self.shared.messages, now) || self.should_spill_answer(now)
+    }
+
+    fn should_spill_answer(&self, now: Instant) -> bool {
+        self.outgoing.as_ref().is_some_and(Outgoing::can_spill)
+            && self.is_reader_late(now, stall_time)
+    }
+
+    /// Whether an answer is under way for longer than `time` says of its bytes, and another client
+    /// waits for the memory that it holds.
+    fn is_reader_late(&self, now: Instant, time: fn(usize) -> Duration) -> bool {
+        let bytes = self.outgoing.as_ref().map_or(0, Outgoing::share_bytes);
+        let is_late = |since: Instant| now.saturating_duration_since(since) >= time(bytes);
+        bytes > 0 && self.shared.answers.is_waited_for() && self.delayed_since.is_some_and(is_late)
     }
 }
 

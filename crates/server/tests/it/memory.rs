@@ -169,6 +169,38 @@ fn announcing_a_large_message_and_stalling_holds_up_no_others() {
     server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 3, "ok": 1.0}"#);
 }
 
+/// Four times as much as there is for messages has come in when the last client wants its part. It
+/// gets it soon, and none of those that stalled is cut off.
+#[test]
+fn messages_that_stall_make_room_for_others_and_are_answered_later() {
+    let server = start();
+    let text = "x".repeat(MEGABYTE);
+    let message = |id| {
+        let body = document! { "insert": "c", "$db": "test" };
+        Message { sequences: insert_of(id, &text), ..Message::new(body) }.encode(1, 0)
+    };
+    let mut stalled: Vec<(TcpStream, Vec<u8>)> =
+        (0..16).map(|id| (server.stream(), message(id))).collect();
+    std::thread::scope(|scope| {
+        for (stream, message) in &mut stalled {
+            // The system keeps what the server doesn't read yet.
+            scope.spawn(|| stream.write_all(&message[..MEGABYTE]).expect("sends"));
+        }
+    });
+    let mut last = server.stream();
+    last.write_all(&message(16)).expect("sends");
+    assert_eq!(read(&mut last).body.get("n"), Some(Value::Int32(1)));
+    std::thread::scope(|scope| {
+        for (stream, message) in &mut stalled {
+            scope.spawn(|| {
+                stream.write_all(&message[MEGABYTE..]).expect("sends");
+                assert_eq!(read(stream).body.get("n"), Some(Value::Int32(1)));
+            });
+        }
+    });
+    server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 17, "ok": 1.0}"#);
+}
+
 #[test]
 fn a_server_stops_while_clients_wait_for_memory() {
     let server = start();

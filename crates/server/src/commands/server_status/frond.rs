@@ -98,6 +98,7 @@ fn append_memory(answer: &mut DocumentBuilder, server: &Shared) {
     for (name, held) in [
         ("messagesBytes", server.messages.held()),
         ("answersBytes", server.answers.held()),
+        ("stalledBytes", server.stalled_files.bytes()),
         ("keptDocumentsBytes", server.kept_documents.held()),
     ] {
         answer.append(name, Value::Int64(reply::long(held as u64)));
