@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use frond_db::{Durability, Error};
-use frond_doc::{Document, DocumentBuilder, Timestamp, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use frond_query::Code;
 
 pub use self::part::{Part, PartFields};
@@ -288,7 +288,12 @@ impl Common {
         if self.journal == Some(false) {
             self.durability = Durability::Relaxed;
         }
-        fields.ignore(&["wtimeout", "provenance"]);
+        let timeout = fields.integer("wtimeout")?.unwrap_or(0);
+        let provenance = fields.string("provenance")?.unwrap_or("clientSupplied");
+        if let (Some(failure), Some(members)) = (&mut self.concern_failure, members) {
+            let info = write_concern_info(members, self.journal, timeout, provenance);
+            failure.details = Some(info);
+        }
         fields.finish()
     }
 
@@ -320,6 +325,24 @@ impl Common {
         fields.ignore(&["provenance"]);
         fields.finish()
     }
+}
+
+/// Returns what an error of a write concern tells besides: the concern, and who has said it.
+fn write_concern_info(
+    members: Value<'_>,
+    journal: Option<bool>,
+    timeout: i64,
+    provenance: &str,
+) -> DocumentBuf {
+    let mut info = DocumentBuilder::new();
+    info.begin_document("errInfo").begin_document("writeConcern").append("w", members);
+    if let Some(journal) = journal {
+        info.append("j", Value::Boolean(journal));
+    }
+    let timeout = i32::try_from(timeout).unwrap_or(i32::MAX);
+    info.append("wtimeout", Value::Int32(timeout)).append("provenance", Value::String(provenance));
+    info.end().end();
+    info.build()
 }
 
 fn read_moment(fields: &mut Fields<'_>, name: &str) -> Result<Option<Timestamp>, Error> {
@@ -359,7 +382,7 @@ fn read_time_max(value: Value<'_>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use frond_doc::{Binary, DocumentBuf, document};
+    use frond_doc::{Binary, document};
 
     use super::*;
 
@@ -402,12 +425,24 @@ mod tests {
 
     #[test]
     fn write_concerns_that_one_member_cannot_satisfy() {
-        for (concern, code) in
-            [(document! { "w": 2_i32 }, 100), (document! { "w": "elsewhere" }, 79)]
-        {
+        let info = |concern: DocumentBuf| {
+            document! { "errInfo": &document! { "writeConcern": &concern } }
+        };
+        for (concern, code, expected) in [
+            (
+                document! { "w": 2_i32 },
+                100,
+                document! { "w": 2_i32, "wtimeout": 0_i32, "provenance": "clientSupplied" },
+            ),
+            (
+                document! { "w": "there", "wtimeout": 5_i64, "j": true, "provenance": "customDefault" },
+                79,
+                document! { "w": "there", "j": true, "wtimeout": 5_i32, "provenance": "customDefault" },
+            ),
+        ] {
             let common = read("writeConcern", Value::Document(concern.view())).expect("read");
             let failure = common.concern_failure.expect("it can't be had");
-            assert_eq!(failure.code.number(), code);
+            assert_eq!((failure.code.number(), failure.details), (code, Some(info(expected))));
         }
     }
 

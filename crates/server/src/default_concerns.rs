@@ -212,7 +212,7 @@ fn write_default(concern: Document<'_>) -> Result<DocumentBuf, Error> {
     }
     refuse_provenance(concern, "write")?;
     if let Some(failure) = common.concern_failure {
-        return Err(failure);
+        return Err(Error { details: None, ..failure });
     }
     let mut stored = DocumentBuilder::new();
     match concern.get("w") {

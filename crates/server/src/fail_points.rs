@@ -115,7 +115,7 @@ pub struct FailGetMore {
 pub struct FailWrite {
     /// Fails before anything is written.
     pub code_before: Option<Code>,
-    /// Writes, and then closes the connection instead of an answer.
+    /// Closes the connection instead of an answer, or of that error.
     pub closes: bool,
 }
 
@@ -237,9 +237,19 @@ impl FailPoints {
         }
     }
 
-    /// Returns the action of `onPrimaryTransactionalWrite` on a write that may be sent again.
-    pub fn on_write(&self) -> Option<FailWrite> {
-        self.lock().write.ask(|_| true)
+    /// Returns the action of `onPrimaryTransactionalWrite` on a write of so many statements that
+    /// may be sent again and isn't to be done. Each counts up to the one that fails.
+    pub fn before_write(&self, statements: usize) -> Option<FailWrite> {
+        let mut points = self.lock();
+        (0..statements).find_map(|_| points.write.ask(|fault| fault.code_before.is_some()))
+    }
+
+    /// Whether `onPrimaryTransactionalWrite` closes the connection of a write that may be sent
+    /// again and did so many statements, each of which counts.
+    pub fn after_write(&self, statements: usize) -> bool {
+        let mut points = self.lock();
+        let mut closes = || points.write.ask(|fault| fault.code_before.is_none());
+        (0..statements).filter_map(|_| closes()).filter(|fault| fault.closes).count() > 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Points> {

@@ -365,6 +365,18 @@ fn is_of_network(code: Code) -> bool {
     )
 }
 
+/// MongoDB's codes of a read that another member may answer, or another shard: only fail points
+/// give such here.
+const ELSEWHERE: [i32; 5] = [133, 150, 234, 249, 13_388];
+
+/// Whether a driver is to open a change stream again, at its place, whose `getMore` has failed so.
+pub fn is_resumable(code: Code) -> bool {
+    is_of_topology(code) || is_of_network(code) || ELSEWHERE.contains(&code.number())
+}
+
+/// The label of what may be sent again as it is.
+const RETRYABLE: &str = "RetryableWriteError";
+
 /// The labels by which drivers decide what to send again. While the outcome of a transaction is
 /// unknown nothing may make them run it again.
 pub fn labels(
@@ -379,6 +391,7 @@ pub fn labels(
     let is_transient = match error.code {
         Code::WriteConflict
         | Code::LockTimeout
+        | Code::PreparedTransactionInProgress
         | Code::SnapshotUnavailable
         | Code::SnapshotTooOld
         | Code::TemporarilyUnavailable
@@ -387,8 +400,21 @@ pub fn labels(
     };
     match part {
         Some(Part::Statement { .. }) if is_transient => &["TransientTransactionError"],
-        Some(Part::Statement { .. }) if ends_transaction && is_gone => &["RetryableWriteError"],
-        Some(Part::Write { .. }) if is_gone => &["RetryableWriteError"],
+        Some(Part::Statement { .. }) if ends_transaction && is_gone => &[RETRYABLE],
+        Some(Part::Write { .. }) if is_gone => &[RETRYABLE],
+        _ => &[],
+    }
+}
+
+/// The labels of an answer whose write concern alone has failed: the write is done, and so its
+/// transaction needn't be run again.
+pub fn concern_labels(
+    part: Option<Part>,
+    ends_transaction: bool,
+    error: &Error,
+) -> &'static [&'static str] {
+    match labels(part, ends_transaction, error) {
+        [RETRYABLE] => &[RETRYABLE],
         _ => &[],
     }
 }
@@ -413,6 +439,7 @@ mod tests {
         for (part, ends, code, expected) in [
             (statement, false, Code::WriteConflict, transient),
             (statement, true, Code::WriteConflict, transient),
+            (statement, true, Code::PreparedTransactionInProgress, transient),
             (statement, true, Code::NoSuchTransaction, transient),
             (statement, false, Code::SnapshotTooOld, transient),
             (statement, false, Code::DuplicateKey, &[]),
@@ -427,6 +454,8 @@ mod tests {
             (None, false, Code::WriteConflict, &[]),
         ] {
             assert_eq!(labels(part, ends, &plain(code)), expected, "{part:?} {code:?}");
+            let of_concern = if expected == retryable { retryable } else { none };
+            assert_eq!(concern_labels(part, ends, &plain(code)), of_concern, "{part:?} {code:?}");
         }
     }
 }

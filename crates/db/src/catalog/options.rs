@@ -92,10 +92,15 @@ pub(super) fn changed_options(
     gone: &[&str],
 ) -> DocumentBuf {
     let mut changed = DocumentBuilder::new();
-    for (option, value) in options.iter().filter(|(option, _)| !gone.contains(option)) {
+    // As at first: images that aren't kept go without saying.
+    let without_images = changes.get(images::OPTION).is_some() && !images::are_kept(changes);
+    let is_gone =
+        |option: &str| gone.contains(&option) || without_images && option == images::OPTION;
+    for (option, value) in options.iter().filter(|(option, _)| !is_gone(option)) {
         changed.append(option, changes.get(option).unwrap_or(value));
     }
-    for (option, value) in changes.iter().filter(|(option, _)| options.get(option).is_none()) {
+    let is_new = |option: &str| options.get(option).is_none() && !is_gone(option);
+    for (option, value) in changes.iter().filter(|(option, _)| is_new(option)) {
         changed.append(option, value);
     }
     changed.build()

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use frond_doc::{Array, DocumentBuf};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;
 use frond_query::Code;
 use frond_query::collation::Collation;
@@ -17,6 +17,9 @@ use crate::collection::parse::variables_in;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
+
+/// The code of a pipeline with a stage that there isn't.
+const NO_SUCH_STAGE: Code = Code::Location(40324);
 
 /// The stages that may stand behind `$changeStream`.
 const STAGES: &[&str] = &[
@@ -131,7 +134,7 @@ impl Frond {
                 && name.starts_with('$')
                 && !STAGES.contains(&name)
             {
-                return Err(not_behind(name));
+                return Err(not_behind(name, stage));
             }
         }
         let database = match watched {
@@ -168,7 +171,18 @@ impl Frond {
     }
 }
 
-fn not_behind(stage: &str) -> Error {
-    let message = format!("{stage} is not permitted in a $changeStream pipeline");
+/// The error of a stage that isn't permitted; one that there isn't has an error of its own.
+fn not_behind(name: &str, stage: Document<'_>) -> Error {
+    let mut alone = DocumentBuilder::new();
+    alone.begin_array("stages").push(Value::Document(stage)).end();
+    let alone = alone.build();
+    let stages = alone.get("stages").and_then(|stages| stages.as_array());
+    let parsed = stages.map(|stages| Pipeline::parse_collated(stages, &Collation::SIMPLE));
+    if let Some(Err(error)) = parsed
+        && error.code == NO_SUCH_STAGE
+    {
+        return error.into();
+    }
+    let message = format!("{name} is not permitted in a $changeStream pipeline");
     Error::invalid(Code::IllegalOperation, message)
 }

@@ -225,6 +225,11 @@ fn a_missing_pre_image_is_null_or_ends_the_stream() {
         requests,
         ["{'fullDocument':{'_id':1,'a':3}}", "{'fullDocumentBeforeChange':{'_id':1,'a':2}}"]
     );
+    let off = json("{'changeStreamPreAndPostImages': {'enabled': false}}");
+    shop.change_collection("things", off.view()).expect("changed");
+    let listed = shop.list_collections().expect("listed");
+    let options = listed.iter().find(|it| it.name == "things").map(|it| it.options.clone());
+    assert_eq!(options, Some(DocumentBuf::empty()), "what is off goes without saying");
     for (options, code) in [
         ("{'changeStreamPreAndPostImages': {}}", 40414),
         ("{'changeStreamPreAndPostImages': {'enabled': 1}}", 14),

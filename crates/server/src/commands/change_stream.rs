@@ -85,7 +85,9 @@ fn check_place(request: &Request<'_>, command: &AggregateCommand) -> Result<(), 
         return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
     }
     let level = request.common.level;
-    if matches!(level, Level::Snapshot | Level::Linearizable | Level::Available) {
+    let concern = request.body.get("readConcern").and_then(|concern| concern.as_document());
+    let names_level = concern.is_some_and(|concern| concern.get("level").is_some());
+    if level != Level::Majority && names_level {
         let message = format!(
             "$changeStream cannot run with a readConcern other than 'majority'. Current \
              readConcern: {}",

@@ -54,7 +54,8 @@ fn check_statement(
             command.name
         ));
     }
-    let is_of_no_database = ["bulkWrite", "killCursors"].contains(&command.name);
+    // Cursors of the first are read by the last.
+    let is_of_no_database = ["bulkWrite", "killCursors", "getMore"].contains(&command.name);
     if ["admin", "config", "local"].contains(&database) && !is_of_no_database {
         return refuse(format!(
             "Cannot run command against the '{database}' database in a transaction."

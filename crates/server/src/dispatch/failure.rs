@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use frond_db::{Error, ErrorKind};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::cluster_time;
@@ -84,7 +84,7 @@ pub(super) fn guarded(
 /// only if the label says so; a client of another cursor doesn't look at it.
 pub(super) fn labels(command: &Command, part: Option<Part>, error: &Error) -> Vec<&'static str> {
     let mut labels = transactions::labels(part, command.ends_transaction, error).to_vec();
-    if command.name == "getMore" && transactions::is_of_topology(error.code) {
+    if command.name == "getMore" && transactions::is_resumable(error.code) {
         labels.push("ResumableChangeStreamError");
     }
     labels
@@ -103,10 +103,15 @@ pub(super) fn append_labels(answer: &mut DocumentBuilder, labels: &[String]) {
 
 /// Returns the part of an answer about a write concern that can't be had.
 pub(super) fn concern_error(failure: &Error) -> DocumentBuf {
-    document! {
-        "code": failure.code.number(), "codeName": &*failure.code.name(),
-        "errmsg": &*failure.message,
+    let mut error = DocumentBuilder::new();
+    error
+        .append("code", Value::Int32(failure.code.number()))
+        .append("codeName", Value::String(&failure.code.name()))
+        .append("errmsg", Value::String(&failure.message));
+    for (name, value) in failure.details.iter().flat_map(DocumentBuf::iter) {
+        error.append(name, value);
     }
+    error.build()
 }
 
 /// An error that also says that what was written before isn't where the client wanted it.

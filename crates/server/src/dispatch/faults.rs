@@ -10,12 +10,14 @@ use frond_query::Code;
 use super::failure::{Failure, append_labels};
 use crate::commands::Command;
 use crate::common_fields::Part;
-use crate::fail_points::{CommandFault, FailWrite, FaultedCommand};
+use crate::fail_points::{CommandFault, FaultedCommand};
 use crate::operations::{Operation, collection_of};
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::transactions;
+use crate::wire::DocumentSequence;
 
+const ON_WRITE: &str = "onPrimaryTransactionalWrite";
 /// The interval at which a blocked command checks whether it must stop.
 const BLOCK_STEP: Duration = Duration::from_millis(10);
 
@@ -25,6 +27,7 @@ pub(super) struct FaultCheck<'a> {
     pub peer: &'a Arc<Peer>,
     pub command: &'a Command,
     pub body: Document<'a>,
+    pub sequences: &'a [DocumentSequence],
     pub part: Option<Part>,
 }
 
@@ -32,7 +35,6 @@ pub(super) struct FaultCheck<'a> {
 #[derive(Default)]
 pub(super) struct FaultsAfterRun {
     hit: CommandFault,
-    write: FailWrite,
 }
 
 /// Does what comes before a command runs.
@@ -51,7 +53,7 @@ pub(super) fn before(
     let mut rest = FaultsAfterRun::default();
     let collection = collection_of(check.body).unwrap_or("$cmd");
     let namespace = [&operation.database, ".", collection].concat();
-    let app_name = check.peer.app_name();
+    let app_name = check.peer.app_name().or_else(|| introduced_name(check.body));
     let asking = FaultedCommand {
         names: (check.command.name, check.command.aliases),
         namespace: &namespace,
@@ -71,15 +73,16 @@ pub(super) fn before(
         rest.hit = hit;
     }
     if matches!(check.part, Some(Part::Write { .. }))
-        && let Some(write) = points.on_write()
+        && let Some(write) = points.before_write(statements_sent(check))
+        && let Some(code) = write.code_before
     {
-        if let Some(code) = write.code_before {
-            let message = "Failing write via 'onPrimaryTransactionalWrite' failpoint";
-            let error = Error::invalid(code, message);
-            let labels = labels_of(check, &error);
-            return Err(Failure::injected(error, labels));
+        if write.closes {
+            return Err(closing(check.peer, ON_WRITE));
         }
-        rest.write = write;
+        let message = format!("Failing write via '{ON_WRITE}' failpoint");
+        let error = Error::invalid(code, message);
+        let labels = labels_of(check, &error);
+        return Err(Failure::injected(error, labels));
     }
     Ok(rest)
 }
@@ -94,8 +97,12 @@ pub(super) fn after(
     mut answer: DocumentBuilder,
     has_concern_error: bool,
 ) -> Result<DocumentBuilder, Failure> {
-    if rest.write.closes {
-        return Err(closing(check.peer, "onPrimaryTransactionalWrite"));
+    let points = &check.server.fail_points;
+    if points.are_on()
+        && matches!(check.part, Some(Part::Write { .. }))
+        && points.after_write(statements_done(check, &answer))
+    {
+        return Err(closing(check.peer, ON_WRITE));
     }
     let Some(concern_error) = rest.hit.concern_error.filter(|_| !has_concern_error) else {
         return Ok(answer);
@@ -104,10 +111,46 @@ pub(super) fn after(
     let code = concern_error.get("code").and_then(|code| code.as_integer());
     let code = code.and_then(|code| i32::try_from(code).ok()).map(Code::of);
     let labels = rest.hit.labels.unwrap_or_else(|| {
-        code.map_or_else(Vec::new, |code| labels_of(check, &Error::invalid(code, "")))
+        let Some(code) = code else { return Vec::new() };
+        let (part, ends) = (check.part, check.command.ends_transaction);
+        let labels = transactions::concern_labels(part, ends, &Error::invalid(code, ""));
+        labels.iter().map(|label| (*label).to_owned()).collect()
     });
     append_labels(&mut answer, &labels);
     Ok(answer)
+}
+
+/// Returns the application's name that a client tells with its first command, a `hello`.
+fn introduced_name(body: Document<'_>) -> Option<String> {
+    let client = body.get("client")?.as_document()?;
+    let application = client.get("application")?.as_document()?;
+    application.get("name")?.as_str().map(str::to_owned)
+}
+
+/// Returns how many statements a write has.
+fn statements_sent(check: &FaultCheck<'_>) -> usize {
+    let list = match check.command.name {
+        "insert" => "documents",
+        "update" => "updates",
+        "delete" => "deletes",
+        "bulkWrite" => "ops",
+        _ => return 1,
+    };
+    match check.sequences.iter().find(|sequence| sequence.name == list) {
+        Some(sequence) => sequence.documents.len(),
+        None => check.body.get(list).map_or(0, count_of),
+    }
+}
+
+/// Returns how many statements of a write were done; one whose record answers for it isn't done.
+fn statements_done(check: &FaultCheck<'_>, answer: &DocumentBuilder) -> usize {
+    let answer = answer.clone().build();
+    let retried = answer.get("retriedStmtIds").or_else(|| answer.get("retriedStmtId"));
+    statements_sent(check).saturating_sub(retried.map_or(0, count_of))
+}
+
+fn count_of(value: Value<'_>) -> usize {
+    value.as_array().map_or(1, |list| list.iter().count())
 }
 
 fn labels_of(check: &FaultCheck<'_>, error: &Error) -> Vec<String> {

@@ -76,7 +76,7 @@ pub(super) fn try_run(
     let running = resumed.as_ref().map_or_else(begin, resume);
     touch_session(server, &common, &running.operation)?;
     let concern_error = common.concern_failure.as_ref().map(concern_error);
-    let fault_asked = faults::FaultCheck { server, peer, command, body, part };
+    let fault_asked = faults::FaultCheck { server, peer, command, body, sequences, part };
     let fault = match resumed {
         None => faults::before(&fault_asked, &running.operation)?,
         Some(_) => Default::default(),

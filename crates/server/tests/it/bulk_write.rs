@@ -116,14 +116,23 @@ fn it_may_be_sent_again_and_be_part_of_a_transaction() {
     assert_eq!(retried.iter().count(), 3, "{again:?}");
     items(&mut client, ("a", "x"), &[r#"{"_id": 1, "v": 1}"#]);
     let part = r#""txnNumber": {"$numberLong": "2"}, "autocommit": false"#;
-    client.ok(
+    let begun = client.ok(
         "admin",
         &format!(
             r#"{{"bulkWrite": 1, "nsInfo": [{{"ns": "a.x"}}, {{"ns": "a.y"}}], "ops": [
                 {{"delete": 0, "filter": {{}}}}, {{"insert": 1, "document": {{"_id": 2}}}}],
-                "startTransaction": true, {SESSION}, {part}}}"#
+                "cursor": {{"batchSize": 1}}, "startTransaction": true, {SESSION}, {part}}}"#
         ),
     );
+    // The rest of its results is read within it.
+    let cursor = begun.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
+    let id = cursor.get("id").and_then(|id| id.as_integer()).expect("an id");
+    let more = format!(
+        r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "$cmd.bulkWrite", {SESSION}, {part}}}"#
+    );
+    let more = client.ok("admin", &more);
+    let batch = more.get("cursor").and_then(|cursor| cursor.as_document()?.get("nextBatch"));
+    assert_eq!(batch.and_then(|batch| batch.as_array()).map(|batch| batch.iter().count()), Some(1));
     items(&mut client, ("a", "x"), &[r#"{"_id": 1, "v": 1}"#]);
     client.ok("admin", &format!(r#"{{"commitTransaction": 1, {SESSION}, {part}}}"#));
     items(&mut client, ("a", "x"), &[]);

@@ -459,6 +459,7 @@ fn impossible_change_streams_are_refused() {
     let cases = [
         (r#"{"$match": {}}, {"$changeStream": {}}"#, 40602),
         (r#"{"$changeStream": {}}, {"$group": {"_id": 1}}"#, 20),
+        (r#"{"$changeStream": {}}, {"$noSuchStage": 1}"#, 40324),
         (r#"{"$changeStream": {"resumeAfter": {"_data": "82"}}}"#, 260),
         (r#"{"$changeStream": {"resumeAfter": {}}}"#, 260),
         (r#"{"$changeStream": {"fullDocument": "any"}}"#, 2),
@@ -480,6 +481,12 @@ fn impossible_change_streams_are_refused() {
     assert_eq!(code("a", r#""v""#, r#"{"$changeStream": {}}"#), 166);
     assert_eq!(code("admin", r#""c""#, r#"{"$changeStream": {}}"#), 73);
     assert_eq!(code("admin", "1", r#"{"$changeStream": {}}"#), 73);
+    for (level, expected) in [("local", 72), ("available", 72), ("linearizable", 72)] {
+        let concern = format!(r#""cursor": {{}}, "readConcern": {{"level": "{level}"}}"#);
+        let command =
+            format!(r#"{{"aggregate": "c", "pipeline": [{{"$changeStream": {{}}}}], {concern}}}"#);
+        assert_eq!(client.code("a", &command), expected, "{level}");
+    }
     let without = Running::keeping_no_log();
     let command = r#"{"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}}"#;
     assert_eq!(without.client().code("a", command), 20);

@@ -333,8 +333,13 @@ fn errors_report_their_write_concern() {
             };
             assert_eq!(answer.get("code"), Some(Value::Int32(code)), "{command}");
             let reply = answer.get("writeConcernError").and_then(|error| error.as_document());
-            let reply = reply.and_then(|error| error.get("code"));
-            assert_eq!(reply, is_reported.then_some(Value::Int32(100)), "{command}");
+            let code = reply.and_then(|error| error.get("code"));
+            assert_eq!(code, is_reported.then_some(Value::Int32(100)), "{command}");
+            let info = reply.and_then(|error| error.get("errInfo"));
+            let info = info.and_then(|info| info.as_document().map(|info| info.to_buf()));
+            let concern =
+                r#"{"writeConcern": {"w": 3, "wtimeout": 0, "provenance": "clientSupplied"}}"#;
+            assert_eq!(info, is_reported.then(|| json(concern)), "{command}");
         }
     }
 }

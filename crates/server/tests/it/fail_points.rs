@@ -127,6 +127,30 @@ fn connections_are_closed_instead_of_an_answer() {
     let again = RETRYABLE.replace(r#""1"}"#, r#""2"}"#);
     assert_eq!(client.labels("shop", &again), (91, vec!["RetryableWriteError".to_owned()]));
     assert_eq!(count(&mut client), 2);
+    let data = r#"{"failBeforeCommitExceptionCode": 1}"#;
+    configure(&mut client, "onPrimaryTransactionalWrite", r#"{"times": 1}"#, data);
+    assert!(is_cut_off(&mut client, &again));
+    let mut client = server.client();
+    assert_eq!(count(&mut client), 2);
+}
+
+/// Each statement counts that is done; those that a record answers for don't.
+#[test]
+fn statements_of_writes_are_counted_one_by_one() {
+    let server = start();
+    let mut client = server.client();
+    let writes = |number: u32, documents: &str| {
+        RETRYABLE
+            .replace(r#""1"}"#, &format!(r#""{number}"}}"#))
+            .replace(r#"[{"a": 1}]"#, documents)
+    };
+    configure(&mut client, "onPrimaryTransactionalWrite", r#"{"skip": 2}"#, "{}");
+    client.ok("shop", &writes(1, "[{}, {}]"));
+    client.ok("shop", &writes(1, "[{}, {}]"));
+    assert!(is_cut_off(&mut client, &writes(2, "[{}]")));
+    let mut client = server.client();
+    client.ok("shop", &writes(2, "[{}]"));
+    assert_eq!(count(&mut client), 3);
 }
 
 #[test]
@@ -195,4 +219,20 @@ fn a_get_more_fails_with_its_cursor_in_hand() {
     let more = format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "items"}}"#);
     assert_eq!(client.error("shop", &more).0, 280);
     assert_eq!(client.error("shop", &more).0, 43, "the cursor is gone with it");
+}
+
+#[test]
+fn a_first_hello_is_of_the_application_that_it_names() {
+    let server = start();
+    let data = r#"{"failCommands": ["hello"], "appName": "mine", "errorCode": 91}"#;
+    configure(&mut server.client(), "failCommand", r#"{"times": 1}"#, data);
+    let hello = |name| {
+        format!(
+            r#"{{"hello": 1, "client": {{"application": {{"name": "{name}"}},
+                "driver": {{"name": "d", "version": "1"}}, "os": {{"type": "o"}}}}}}"#
+        )
+    };
+    server.client().ok("admin", &hello("another"));
+    assert_eq!(server.client().error("admin", &hello("mine")).0, 91);
+    server.client().ok("admin", &hello("mine"));
 }
