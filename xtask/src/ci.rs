@@ -104,6 +104,7 @@ fn conformance() -> Vec<Step> {
         seeded("conformance/history.py", &["--seconds", "15", "--self-test"]),
         on_checked(PYTHON, "conformance/drivers.py", drivers.as_flattened()),
         on_checked(PYTHON, "conformance/monitors.py", &[]),
+        on_checked(PYTHON, "conformance/specifications.py", &[]),
         on_checked(PYTHON, "conformance/replica_set.py", &set),
     ]
 }
