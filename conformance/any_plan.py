@@ -37,6 +37,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections import Counter
 
 import bson
@@ -279,7 +280,8 @@ class Runner:
         if request["kind"] == "find":
             command = table.find(request)
             plan = table.run({"explain": command, "verbosity": "queryPlanner"})
-            explained = f"\n  plan {plan['queryPlanner']['winningPlan']}"
+            # A view's is that of a pipeline.
+            explained = f"\n  plan {plan.get('queryPlanner', {}).get('winningPlan', plan)}"
         raise Failed(shortened(f"request {number} {request!r}\n  at {table.place}, {table.commit or 'as written'}: "
                                f"expected {shown(expected)}\n  found {shown(found)}{explained}"))
 
@@ -291,6 +293,9 @@ class Runner:
             return str(error)
         except (OperationFailure, Refused, OSError) as error:
             return f"refused: {error}"
+        except Exception:
+            # A thread that ends so must not look like one that found nothing.
+            return traceback.format_exc()
         return None
 
 
