@@ -200,16 +200,6 @@ fn odd_arguments_are_refused() {
             "idIndex": {"key": {"_id": 1}, "name": "_id_", "collation": {"locale": "fr"}}}"#,
     );
     client.ok("test", r#"{"listIndexes": "c", "includeBuildUUIDs": true}"#);
-    // A clustered collection has no index of `_id`.
-    let clustered = r#"{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}}"#;
-    client.ok("clustered", clustered);
-    client.ok("clustered", r#"{"create": "plain"}"#);
-    let with = r#"{"listCollections": 1, "filter": {"idIndex": {"$exists": true}}}"#;
-    let listed = client.0.documents("clustered", crate::running::json(with).view());
-    let listed = listed.expect("listed");
-    let names: Vec<_> =
-        listed.iter().map(|one| one.get("name").and_then(|name| name.as_str())).collect();
-    assert_eq!(names, [Some("plain")]);
     let opened = client.ok("test", r#"{"find": "c", "batchSize": 1}"#);
     let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document());
     let id = cursor.and_then(|cursor| cursor.get("id")?.as_integer()).expect("more is to come");
@@ -218,6 +208,22 @@ fn odd_arguments_are_refused() {
     };
     assert_eq!(client.error("test", &more(r#", "maxTimeMS": 1000"#)).0, 2);
     client.ok("test", &more(""));
+}
+
+/// A clustered collection has no index of `_id`.
+#[test]
+fn clustered_collections_are_listed_without_an_id_index() {
+    let server = Running::start();
+    let mut client = server.client();
+    let clustered = r#"{"create": "k", "clusteredIndex": {"key": {"_id": 1}, "unique": true}}"#;
+    client.ok("test", clustered);
+    client.ok("test", r#"{"create": "plain"}"#);
+    let with = r#"{"listCollections": 1, "filter": {"idIndex": {"$exists": true}}}"#;
+    let listed = client.0.documents("test", crate::running::json(with).view());
+    let listed = listed.expect("listed");
+    let names: Vec<_> =
+        listed.iter().map(|one| one.get("name").and_then(|name| name.as_str())).collect();
+    assert_eq!(names, [Some("plain")]);
 }
 
 /// A view takes what a pipeline takes, has no indexes, sizes and count, and shows its stages.

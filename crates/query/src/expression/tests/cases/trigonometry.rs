@@ -111,7 +111,7 @@ pub(super) const TABLES: &[Table] = &[
             ["$nan", 1] => double(NaN)
             [1, double(Infinity)] => double(0)
             [long(9223372036854775807), 1] => 1.5707963267948966
-            [decimal(0), 1] => decimal(0)
+            [decimal(0), 1] => decimal(0E-6176)
             [1] => !16020
         "#,
     ),
