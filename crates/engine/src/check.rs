@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use frond_store::{Lifetime, StoreError};
+use frond_tree::{Bounds, Direction};
 
 use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
@@ -82,11 +83,29 @@ impl Shared {
                 }
             }
         }
-        Ok(())
+        self.check_counts()
     }
 }
 
 impl Shared {
+    /// Checks that what is known of keys counts each tree as reading it does.
+    fn check_counts(&self) -> Result<(), EngineError> {
+        let snapshot = self.snapshot();
+        for tree in snapshot.trees() {
+            let counted = snapshot.count(tree)?;
+            let mut read = 0;
+            for entry in snapshot.range(tree, Bounds::all(), Direction::Ascending)? {
+                entry?;
+                read += 1;
+            }
+            if counted != read {
+                let what = format!("tree {}: {counted} keys by counts, {read} by reading", tree.0);
+                return Err(damaged(&what).into());
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that what collections keep is in packs.
     fn check_held(&self) -> Result<(), EngineError> {
         let roots = self.held_roots()?;

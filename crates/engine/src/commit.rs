@@ -204,7 +204,7 @@ impl Shared {
         payloads: Payloads,
         (sequence, durability): (Sequence, Durability),
     ) -> Option<Member> {
-        let Payloads { logged, for_memtable, new_chunks } = payloads;
+        let Payloads { logged, for_memtable, befores, new_chunks } = payloads;
         if queue.conflicts.is_forgetting_due() {
             queue.conflicts.forget(self.oldest_transaction());
         }
@@ -215,13 +215,14 @@ impl Shared {
         let all_visible = queue.found < queue.durable && queue.visible == queue.last_live;
         let member = if durability == Durability::Relaxed && all_visible {
             queue.active.add_new_chunks(&new_chunks);
-            queue.active.insert(sequence, &for_memtable);
+            queue.active.insert_knowing(sequence, &for_memtable, &befores);
             queue.visible = sequence;
             self.make_visible(sequence);
             None
         } else {
             let memtable = Arc::clone(&queue.active);
-            let insertion = Arc::new(Insertion::new(memtable, sequence, for_memtable, new_chunks));
+            let entries = (for_memtable, befores);
+            let insertion = Arc::new(Insertion::new(memtable, sequence, entries, new_chunks));
             let group = queue.join(&insertion);
             Some(Member { insertion, group })
         };

@@ -103,7 +103,7 @@ fn base_with_runs(state: &State, tree: TreeId) -> Option<(Sequence, &Base)> {
 impl Shared {
     /// Notes which trees have runs now.
     pub fn note_runs(&self, outcomes: &[Outcome]) {
-        let is_run = |outcome: &&Outcome| matches!(outcome.edit, VersionEdit::Flushed(_));
+        let is_run = |outcome: &&Outcome| matches!(outcome.edit, VersionEdit::Flushed { .. });
         let trees: Vec<TreeId> =
             outcomes.iter().filter(is_run).map(|outcome| outcome.tree).collect();
         if !trees.is_empty() {

@@ -19,7 +19,7 @@ use crate::background::throttled_store::ThrottledStore;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
-use crate::overlay::memtable::Window;
+use crate::overlay::memtable::{KeyBefores, Window};
 use crate::overlay::run::RunCursor;
 use crate::queue::queued_reads::QueuedReads;
 use crate::snapshot::current::View;
@@ -383,6 +383,13 @@ impl Snapshot {
             Some((key, value))
         };
         vec![Source::Copied(keys.into_iter().filter_map(newest).collect())]
+    }
+
+    /// What is known of the keys of `recent_changes` before these.
+    pub(crate) fn befores(&self, tree: TreeId, base: &Base) -> KeyBefores {
+        let window = self.window(base);
+        let memtables = self.view.state.memtables();
+        KeyBefores::new(memtables.filter(|it| it.touches(tree, window)), tree, window)
     }
 
     /// Returns the overlay's changes of the tree of `base`: the newest entry of each key,

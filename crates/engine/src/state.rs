@@ -32,7 +32,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::overlay::memtable::{Memtable, Window};
 use crate::overlay::run::Run;
-pub(crate) use base::{Base, VersionEdit};
+pub(crate) use base::{Base, NewRunCounts, VersionEdit};
 use table::TreeTable;
 
 /// A tree from one replacement of its content to the next.

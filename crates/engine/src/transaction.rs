@@ -4,31 +4,29 @@ pub(crate) mod difference;
 pub(crate) mod held_locks;
 mod read;
 mod statements;
+mod write;
 pub(crate) mod write_set;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, Session, StoreError};
-use frond_tree::format::KEY_BYTES_MAX;
-use frond_tree::{Tree, TreeError, Value};
+use frond_store::{Chunk, ChunkHash, Session};
+use frond_tree::Tree;
 
 use crate::change_event::ChangeEvent;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::log::retained::RetentionTerm;
-use crate::overlay::run::DELETION_FLAG;
 use crate::queue::commit_wait::{CommitWait, DurabilityWait};
 use crate::queue::conflicts::TransactionStart;
 use crate::shared::Shared;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::read_set::{ReadSet, ReadSetMark};
 use crate::snapshot::{KeepGoing, Snapshot};
-use crate::transaction::difference::Difference;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
-use crate::transaction::write_set::{StagedWrite, WriteSet};
+use crate::transaction::write_set::WriteSet;
 use crate::write_memory::WriteReservation;
 
 /// The point at which a commit returns.
@@ -173,95 +171,6 @@ impl Transaction {
     /// once `keep_going` says no, until the transaction begins anew.
     pub fn interrupt_folds_by(&mut self, keep_going: Arc<KeepGoing>) {
         self.open.snapshot = self.open.snapshot.clone().asking(keep_going);
-    }
-
-    /// Gives `key` a value. The highest of its flags is the engine's and must not be set.
-    ///
-    /// # Errors
-    /// [`EngineError::NoTree`] if there is no such tree; [`EngineError::Conflict`] if another
-    /// transaction has locked or changed the key; [`EngineError::TooLarge`]; [`EngineError::Tree`]
-    /// with `KeyTooLong`; [`EngineError::Store`] with `Damaged` if the value has the engine's flag.
-    pub fn put(&mut self, tree: TreeId, key: Bytes, value: Value) -> Result<(), EngineError> {
-        self.write(tree, key, Some(value))
-    }
-
-    /// As [`Transaction::put`], of a key that has a value which the new one is probably much like,
-    /// and which the caller has read: where that is so, the log gets what differs.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`]; as [`Transaction::get`], since the old value is read.
-    pub fn put_changed(
-        &mut self,
-        tree: TreeId,
-        key: Bytes,
-        value: Value,
-    ) -> Result<(), EngineError> {
-        self.note_read();
-        self.prepare(tree, &key, Some(&value))?;
-        let difference = self.difference(tree, &key, &value)?.map(Box::new);
-        self.own.write(tree, key, StagedWrite { value: Some(value), difference });
-        self.check_size()
-    }
-
-    /// Removes `key`.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn delete(&mut self, tree: TreeId, key: Bytes) -> Result<(), EngineError> {
-        self.write(tree, key, None)
-    }
-
-    fn write(&mut self, tree: TreeId, key: Bytes, value: Option<Value>) -> Result<(), EngineError> {
-        self.prepare(tree, &key, value.as_ref())?;
-        self.own.write(tree, key, StagedWrite { value, difference: None });
-        self.check_size()
-    }
-
-    /// Refuses what can't be written, and locks the key.
-    fn prepare(
-        &mut self,
-        tree: TreeId,
-        key: &[u8],
-        value: Option<&Value>,
-    ) -> Result<(), EngineError> {
-        self.check_tree(tree)?;
-        if let Some(flags) = value.map(|value| value.flags)
-            && flags & DELETION_FLAG != 0
-        {
-            // Only what came from elsewhere, as a clone, can have it.
-            let what = format!("a value with flags {flags:02x}: the highest is reserved");
-            let file = format!("tree {}", tree.0);
-            return Err(StoreError::Damaged { file, offset: 0, what }.into());
-        }
-        if key.len() > KEY_BYTES_MAX {
-            return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX }.into());
-        }
-        // No other transaction knows a tree that has its base from here.
-        if self.own.base(tree).is_none() {
-            let since = self.since();
-            self.held_locks.lock(&self.shared, tree, key, since)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the difference between the value that `key` has in the snapshot, own writes aside,
-    /// and `value`.
-    fn difference(
-        &self,
-        tree: TreeId,
-        key: &[u8],
-        value: &Value,
-    ) -> Result<Option<Difference>, EngineError> {
-        if self.own.base(tree).is_some() || !Difference::may_be_little(value) {
-            return Ok(None);
-        }
-        // Not in the list of what must be unchanged for the snapshot to move: the key is locked.
-        let snapshot = &self.open.snapshot;
-        let Some(old) = snapshot.get(tree, key)? else { return Ok(None) };
-        let own = |hash| self.own.chunk(hash);
-        let difference = Difference::find(&**snapshot.store(), &own, &old, value);
-        snapshot.check_age()?;
-        difference.map(Some)
     }
 
     /// Returns the Sequence since when no other transaction may have written what this one writes;

@@ -259,7 +259,7 @@ impl<'t> CollectionWriter<'t> {
             let id_key = writer.free_key(documents, document.view())?;
             let is_recorded = writer.records_whole(document);
             let value = writer.store_document(document, None, is_recorded)?;
-            writer.transaction.put(documents, id_key.clone(), value.clone())?;
+            writer.transaction.put_new(documents, id_key.clone(), value.clone())?;
             writer.record_insert(&id_key, document, &value);
             writer.note_inserted(&id_key, document.as_bytes().len() as u64)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
@@ -301,9 +301,9 @@ impl<'t> CollectionWriter<'t> {
             match (is_recorded, &value.content) {
                 // All of it travels: nothing is made of what was there before.
                 (true, Content::Chunk { .. }) => {
-                    writer.transaction.put(documents, id_key, value)?
+                    writer.transaction.put_existing(documents, id_key, value)?
                 }
-                _ => writer.transaction.put_changed(documents, id_key, value)?,
+                _ => writer.transaction.put_changed_existing(documents, id_key, value)?,
             }
             writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
             writer.record_image(before);
@@ -342,7 +342,7 @@ impl<'t> CollectionWriter<'t> {
         self.ensure()?;
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
-            writer.transaction.delete(documents, id_key.clone())?;
+            writer.transaction.delete_existing(documents, id_key.clone())?;
             writer.record_image(indexed);
             writer.record_delete(indexed);
             writer.note_removed(id_key)?;

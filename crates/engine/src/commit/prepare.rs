@@ -10,6 +10,7 @@ use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::log::writer::PendingRecord;
+use crate::overlay::before::Befores;
 use crate::overlay::pending::NewChunks;
 use crate::overlay::recycled::Recycler;
 use crate::queue::conflicts::ConflictSet;
@@ -28,6 +29,8 @@ pub(super) struct Prepared {
 pub(super) struct Payloads {
     pub logged: PendingRecord,
     pub for_memtable: Bytes,
+    /// What is known of the keys in `for_memtable`.
+    pub befores: Befores,
     pub new_chunks: NewChunks,
 }
 
@@ -42,12 +45,13 @@ impl Shared {
         let validated_trees: Vec<TreeId> = own.validated_trees().collect();
         let has_unsynced_base = own.has_unsynced_base();
         let (have, carried) = (std::mem::take(&mut own.members_have), own.carried.take());
-        let record = own.into_record(self.tree_ids.next().0);
+        let (record, befores) = own.into_record(self.tree_ids.next().0);
         let new_chunks = NewChunks::of(&record, record.origins(), &*self.store)?;
         if has_unsynced_base {
             self.store_synced(self.store.sync())?;
         }
         let mut payloads = Payloads::of(&record, new_chunks, &self.recycler);
+        payloads.befores = befores;
         let logged = &mut payloads.logged;
         let staged = match (&self.order, carried) {
             (None, _) => Staged::default(),
@@ -64,6 +68,7 @@ impl Shared {
 }
 
 impl Payloads {
+    /// Those of `record`, of whose keys nothing is known.
     pub(super) fn of(record: &Record, new_chunks: NewChunks, recycler: &Arc<Recycler>) -> Payloads {
         let payload = record.encode_into(|bytes| recycler.payload(bytes));
         let logged = PendingRecord::new(recycler.share(payload));
@@ -71,6 +76,6 @@ impl Payloads {
             true => logged.payload.clone(),
             false => recycler.share(record.writes_alone(|bytes| recycler.payload(bytes))),
         };
-        Payloads { logged, for_memtable, new_chunks }
+        Payloads { logged, for_memtable, befores: Befores::default(), new_chunks }
     }
 }

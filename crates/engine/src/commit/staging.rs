@@ -118,7 +118,7 @@ impl Shared {
             let key = [&self.own_prefix()[..], &number.to_be_bytes()].concat();
             staged.keys.push(key.clone().into());
             let value = Some(Value { flags: 0, content: Content::Chunk { hash, bytes } });
-            own.write(TreeId::SYSTEM, key.into(), StagedWrite { value, difference: None });
+            own.write(TreeId::SYSTEM, key.into(), StagedWrite::of(value));
         }
         own.carried = Some(piece.chunks);
         self.commit_own(own, false)
@@ -148,7 +148,7 @@ impl Shared {
         }
         let mut own = WriteSet::default();
         for key in keys {
-            own.write(TreeId::SYSTEM, key, StagedWrite { value: None, difference: None });
+            own.write(TreeId::SYSTEM, key, StagedWrite::of(None));
         }
         self.commit_own(own, true)
     }

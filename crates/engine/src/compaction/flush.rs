@@ -26,7 +26,7 @@ use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::current::View;
-use crate::state::{Base, VersionEdit};
+use crate::state::{Base, NewRunCounts, VersionEdit};
 use crate::statistics::counters::Counters;
 
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the
@@ -202,14 +202,19 @@ impl Shared {
             Err(error) => return Err(error),
         }
         let sources = snapshot.recent_changes(tree, base);
-        let mut entries = Interleave::new(sources, Direction::Ascending);
+        let (mut befores, mut counts) = (snapshot.befores(tree, base), NewRunCounts::default());
+        let mut entries = Interleave::new(sources, Direction::Ascending).inspect(|entry| {
+            if let Ok((key, value)) = entry {
+                counts.note(value.is_some(), befores.of(key));
+            }
+        });
         let times: (Sequence, Sequence) = (base.folded_to, up_to);
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         snapshot.check_age()?;
         Counters::count(&self.counters.runs_written);
         Ok(run.map(|run| {
             self.counters.bytes_flushed.fetch_add(run.bytes, Ordering::Relaxed);
-            VersionEdit::Flushed(Arc::new(run))
+            VersionEdit::Flushed { run: Arc::new(run), counts: counts.finish() }
         }))
     }
 

@@ -10,6 +10,7 @@
 //! Trees are found by a lock-free skip list, entries in [`blocks`]: a reader waits for a writer
 //! only while it puts one entry into the very block that is read.
 
+mod befores;
 mod blocks;
 mod tree_table;
 mod window;
@@ -24,9 +25,11 @@ use frond_tree::{Bounds, Content, Direction, Value};
 
 use crate::entry::OverlayEntry;
 use crate::ids::{Sequence, TreeId};
+use crate::overlay::before::Befores;
 use crate::overlay::pending::{MemtableChunks, NewChunks, PendingChunks};
 use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::writes_of;
+pub(crate) use befores::KeyBefores;
 pub(crate) use blocks::{Block, KeyCount, OwnedPlace, Unknown};
 use tree_table::{TreeTable, each_touched};
 pub(crate) use window::Window;
@@ -90,7 +93,12 @@ impl Memtable {
 
     /// Adds the writes of one transaction, as they lie in its record's payload.
     pub fn insert(&self, sequence: Sequence, payload: &Bytes) {
-        let (mut bytes, guard) = (0, pin());
+        self.insert_knowing(sequence, payload, &Befores::default());
+    }
+
+    /// As `insert`, where something is known of the keys.
+    pub fn insert_knowing(&self, sequence: Sequence, payload: &Bytes, befores: &Befores) {
+        let (mut bytes, mut position, guard) = (0, 0, pin());
         for writes in writes_of(payload) {
             if self.written.load(Atomic::Relaxed) & bit_of(writes.tree) == 0 {
                 self.written.fetch_or(bit_of(writes.tree), Atomic::Relaxed);
@@ -104,7 +112,9 @@ impl Memtable {
                     }
                 }
             };
-            bytes += table.insert(sequence, writes);
+            let count = writes.count as usize;
+            bytes += table.insert(sequence, writes, |own| befores.of(position + own));
+            position += count;
         }
         self.bytes.fetch_add(bytes, Atomic::Relaxed);
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::ids::Sequence;
+use crate::overlay::before::Befores;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::NewChunks;
 
@@ -68,6 +69,7 @@ pub(crate) struct Insertion {
     memtable: Arc<Memtable>,
     sequence: Sequence,
     payload: Bytes,
+    befores: Befores,
     new_chunks: NewChunks,
     begun: AtomicBool,
     done: AtomicBool,
@@ -77,11 +79,11 @@ impl Insertion {
     pub fn new(
         memtable: Arc<Memtable>,
         sequence: Sequence,
-        payload: Bytes,
+        (payload, befores): (Bytes, Befores),
         new_chunks: NewChunks,
     ) -> Insertion {
         let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
-        Insertion { memtable, sequence, payload, new_chunks, begun, done }
+        Insertion { memtable, sequence, payload, befores, new_chunks, begun, done }
     }
 
     /// Whether the caller is the first to call this: it inserts then, and arrives.
@@ -91,7 +93,7 @@ impl Insertion {
 
     pub fn insert(&self) {
         self.memtable.add_new_chunks(&self.new_chunks);
-        self.memtable.insert(self.sequence, &self.payload);
+        self.memtable.insert_knowing(self.sequence, &self.payload, &self.befores);
     }
 
     /// Notes that `insert` has ended; before its group is notified that a member has arrived.
@@ -264,8 +266,8 @@ mod tests {
     #[test]
     fn waiting_for_a_member_ends_with_its_arrival() {
         let memtable = Arc::new(Memtable::default());
-        let payload = Bytes::from(Record::default().encode());
-        let insertion = Insertion::new(memtable, Sequence(1), payload, NewChunks::default());
+        let entries = (Bytes::from(Record::default().encode()), Befores::default());
+        let insertion = Insertion::new(memtable, Sequence(1), entries, NewChunks::default());
         let group = Group::default();
         thread::scope(|scope| {
             scope.spawn(|| group.await_insertion(&insertion));

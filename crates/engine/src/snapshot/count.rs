@@ -173,3 +173,6 @@ fn divide(bounds: &Bounds, direction: Direction, key: Bytes) -> (Bounds, Bounds)
         Direction::Descending => (above, below),
     }
 }
+
+#[cfg(test)]
+mod tests;

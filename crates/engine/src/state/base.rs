@@ -24,7 +24,7 @@
 //! | result | what it claims | kept if | then |
 //! |---|---|---|---|
 //! | `Folded(tree, S)` | the tree is content(S) | `whole_to < S` | the tree replaces the tree; runs up to S go; `folded_to` is at least S |
-//! | `Flushed(run)` | invariant 1 of a run | `folded_to < run.up_to` (`run.after <= folded_to` always) | it becomes the newest run |
+//! | `Flushed { run, .. }` | invariant 1 of a run | `folded_to < run.up_to` (`run.after <= folded_to` always) | it becomes the newest run |
 //! | `Stepped(from, tree, H, W)` | `from` with edits that are the newest up to H; by 2, X is at least W | the tree is `from` still and `whole_to <= H` | the tree replaces it; runs up to W go |
 //! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
 //!
@@ -53,6 +53,7 @@ use crate::ids::Sequence;
 use crate::overlay::filter::KeyHash;
 use crate::overlay::run::Run;
 use crate::state::compaction_progress::CompactionProgress;
+pub(crate) use run_counts::NewRunCounts;
 use run_counts::RunCounts;
 
 /// A tree and its runs, which lie under the memtables.
@@ -82,8 +83,13 @@ pub(crate) enum VersionEdit {
         /// The moment.
         up_to: Sequence,
     },
-    /// The entries of memtables are in this run.
-    Flushed(Arc<Run>),
+    /// The entries of memtables are in a run.
+    Flushed {
+        /// The run.
+        run: Arc<Run>,
+        /// What was known of its keys when it was written.
+        counts: RunCounts,
+    },
     /// A part of the runs is in this tree.
     Stepped {
         /// The root of the tree that it was made from.
@@ -185,10 +191,14 @@ impl Base {
                 let folded_to = self.folded_to.max(*up_to);
                 (self.whole_to() < *up_to).then(|| Base::new(*tree, runs, folded_to))
             }
-            VersionEdit::Flushed(run) => {
+            VersionEdit::Flushed { run, counts } => {
                 assert!(run.after <= self.folded_to, "folded_to never falls");
                 let runs = std::iter::once(run).chain(&self.runs).cloned().collect();
-                let flushed = Base { folded_to: run.up_to, ..self.with_runs(runs) };
+                let mut flushed = Base { folded_to: run.up_to, ..self.with_runs(runs) };
+                // What lies below it is what its keys had when it began.
+                if run.after == self.folded_to && self.tree_upto <= run.after {
+                    flushed.counts[0] = counts.clone();
+                }
                 (self.folded_to < run.up_to).then_some(flushed)
             }
             VersionEdit::Stepped { from, tree, up_to, whole_to, progress } => {

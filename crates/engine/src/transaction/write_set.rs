@@ -13,6 +13,7 @@ use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::order::SharedChunks;
+use crate::overlay::before::Befores;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
 use crate::transaction::difference::Difference;
@@ -27,6 +28,20 @@ pub(crate) struct StagedWrite {
     /// The difference from the value before the transaction, if it is small. Most have none: a
     /// pointer is all that it takes then.
     pub difference: Option<Box<Difference>>,
+    /// Whether the key had a value before the transaction, if that is known.
+    pub had_value: Option<bool>,
+}
+
+impl StagedWrite {
+    /// A write of which nothing else is known.
+    pub fn of(value: Option<Value>) -> StagedWrite {
+        StagedWrite { value, difference: None, had_value: None }
+    }
+
+    /// A write of a key of which it is known whether it had a value before.
+    pub fn knowing(value: Option<Value>, had_value: bool) -> StagedWrite {
+        StagedWrite { had_value: Some(had_value), ..StagedWrite::of(value) }
+    }
 }
 
 /// The writes of an open transaction.
@@ -116,7 +131,7 @@ impl WriteSet {
     }
 
     /// Returns by how much the writes within `bounds` change how many keys have a value; `had`
-    /// returns whether one had a value before them.
+    /// returns whether one had a value before them, where that isn't known.
     ///
     /// # Errors
     /// The error of `had`.
@@ -128,7 +143,8 @@ impl WriteSet {
     ) -> Result<i64, EngineError> {
         let mut change = 0;
         for (key, own) in self.within(tree, bounds).into_iter().flatten() {
-            change += i64::from(own.value.is_some()) - i64::from(had(key)?);
+            let had_value = own.had_value.map_or_else(|| had(key), Ok)?;
+            change += i64::from(own.value.is_some()) - i64::from(had_value);
         }
         Ok(change)
     }
@@ -144,8 +160,9 @@ impl WriteSet {
         (!copied.is_empty()).then_some(Source::Copied(copied))
     }
 
-    /// Gives `key` a value, or deletes it.
-    pub fn write(&mut self, tree: TreeId, key: Bytes, write: StagedWrite) {
+    /// Gives `key` a value, or deletes it. If it was written before, that knows what it had before
+    /// the transaction, and not `write`.
+    pub fn write(&mut self, tree: TreeId, key: Bytes, mut write: StagedWrite) {
         self.bytes += write_bytes(&key, &write);
         let value = write.value.as_ref();
         self.has_references |= value.is_some_and(|it| !matches!(it.content, Content::Inline(_)));
@@ -158,6 +175,7 @@ impl WriteSet {
             }
             btree_map::Entry::Occupied(mut written) => {
                 self.bytes -= write_bytes(written.key(), written.get());
+                write.had_value = written.get().had_value;
                 Some(written.insert(write))
             }
         };
@@ -352,8 +370,8 @@ impl WriteSet {
         self.bases.keys().copied()
     }
 
-    /// Turns the writes into what the log and the memtable take.
-    pub fn into_record(mut self, next_tree_id: u64) -> Record {
+    /// Turns the writes into what the log and the memtable take, and what is known of the keys.
+    pub fn into_record(mut self, next_tree_id: u64) -> (Record, Befores) {
         let events = std::mem::take(&mut self.events);
         let mut wanted = self.event_values(&events);
         let mut record = Record {
@@ -362,11 +380,14 @@ impl WriteSet {
             chunks: self.chunks.into_values().collect(),
             ..Record::default()
         };
-        let mut position = 0;
+        let (mut position, mut befores) = (0, Befores::default());
         record.writes.reserve(self.writes.len());
         for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
-            for (key, StagedWrite { value, difference }) in writes {
+            for (key, StagedWrite { value, difference, had_value }) in writes {
+                if let Some(had_value) = had_value {
+                    befores.note(position, had_value);
+                }
                 let is_event_content = !wanted.is_empty() && wanted.place(tree, &key, position);
                 // Events are read by followers, which don't have the former value.
                 if let Some(difference) = difference.filter(|_| !is_event_content) {
@@ -384,7 +405,7 @@ impl WriteSet {
         if !events.is_empty() {
             record.event = Some(change_event::encode(&events, |number| wanted.position_of(number)));
         }
-        record
+        (record, befores)
     }
 
     /// The values of events that the record has, too, as the events have them.
@@ -494,7 +515,7 @@ mod tests {
     }
 
     fn whole(value: Option<Value>) -> StagedWrite {
-        StagedWrite { value, difference: None }
+        StagedWrite::of(value)
     }
 
     #[test]
@@ -513,7 +534,7 @@ mod tests {
         own.set_base(TreeId(3), None);
         own.rollback_to(savepoint);
         assert_eq!(own.bytes(), before);
-        let record = own.into_record(9);
+        let (record, _) = own.into_record(9);
         assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
         assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
         let events = change_event::decode(&record.event.expect("it tells"), &[None]).unwrap();

@@ -1,14 +1,15 @@
 //! Goal: a count, whole or of a range, equals a scan of the same snapshot, whatever lies over the
-//! tree. Method: some thousand keys of odd lengths; writes of a share of them, blind ones, ones of
-//! a transaction that wrote a key twice, and ones that come to nothing; counts in snapshots old and
-//! new, several times each, before and after flushes, partial folds, whole ones, replaced trees,
-//! openings and power cuts; then beside writers on other threads.
+//! tree. Method: some thousand keys of odd lengths; writes of a share of them, blind ones, ones
+//! that say what the key had, ones of a transaction that wrote a key twice, and ones that come to
+//! nothing; counts in snapshots old and new, several times each, before and after flushes, partial
+//! folds, whole ones, replaced trees, openings and power cuts; then beside writers on other
+//! threads. A count reads little where the writers said what keys had.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineOptions, Snapshot, TreeId};
+use frond_engine::{Durability, Engine, EngineOptions, Snapshot, Transaction, TreeId};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Entry, Tree, Value};
@@ -96,18 +97,16 @@ fn write(engine: &Engine, tree: TreeId, count: usize, random: &mut Random) {
     if random.one_in(2) {
         transaction.get(tree, &key(random.below(KEYS))).unwrap();
     }
+    let knows = random.one_in(2);
     let span = 1 + random.below(KEYS);
     let first = random.below(KEYS - span + 1);
     for _ in 0..count {
         let key = key(first + random.below(span));
         for _ in 0..1 + random.below(2) {
-            match random.below(5) {
-                0 | 1 => transaction.delete(tree, key.clone()).unwrap(),
-                _ => {
-                    let bytes = random.below(60);
-                    let value = Value::inline(random.bytes(bytes));
-                    transaction.put(tree, key.clone(), value).unwrap();
-                }
+            match knows {
+                true => write_knowing(&mut transaction, tree, key.clone(), random),
+                false if random.below(5) < 2 => transaction.delete(tree, key.clone()).unwrap(),
+                false => transaction.put(tree, key.clone(), value(random)).unwrap(),
             }
         }
     }
@@ -116,6 +115,24 @@ fn write(engine: &Engine, tree: TreeId, count: usize, random: &mut Random) {
     }
     let durability = *random.choose(&[Durability::Synced, Durability::Relaxed]);
     transaction.commit(durability).unwrap();
+}
+
+fn value(random: &mut Random) -> Value {
+    let bytes = random.below(60);
+    Value::inline(random.bytes(bytes))
+}
+
+/// Writes to a key, and says what it had, which the transaction has read.
+fn write_knowing(transaction: &mut Transaction, tree: TreeId, key: Bytes, random: &mut Random) {
+    let is_there = transaction.get(tree, &key).unwrap().is_some();
+    match (is_there, random.below(4)) {
+        (false, 0) => transaction.delete(tree, key),
+        (false, _) => transaction.put_new(tree, key, value(random)),
+        (true, 0 | 1) => transaction.delete_existing(tree, key),
+        (true, 2) => transaction.put_existing(tree, key, value(random)),
+        (true, _) => transaction.put_changed_existing(tree, key, value(random)),
+    }
+    .unwrap();
 }
 
 fn replace(engine: &Engine, tree: TreeId, random: &mut Random) {
@@ -187,15 +204,20 @@ fn counts_beside_writers_are_those_of_scans() {
                 scope.spawn(|| {
                     let mut random = Random::fresh();
                     for _ in 0..150 {
-                        let mut transaction = engine.begin();
+                        let (mut transaction, knows) = (engine.begin(), random.one_in(2));
                         for _ in 0..20 {
                             let key = key(random.below(KEYS));
                             match random.one_in(3) {
+                                _ if knows => {
+                                    write_knowing(&mut transaction, tree, key, &mut random);
+                                }
                                 true => transaction.delete(tree, key).unwrap(),
                                 false => transaction.put(tree, key, Value::inline("v")).unwrap(),
                             }
                         }
-                        transaction.commit(Durability::Relaxed).unwrap();
+                        // One that knows has read, so that it may come too late.
+                        let committed = transaction.commit(Durability::Relaxed);
+                        assert!(committed.is_ok() || knows);
                     }
                 })
             })

@@ -47,7 +47,7 @@ impl CollectionWriter<'_> {
             };
             let (old, new) = (entries_of(before)?, entries_of(after)?);
             for key in old.keys().filter(|key| !new.contains_key(*key)) {
-                self.transaction.delete(*tree, key.clone())?;
+                self.transaction.delete_existing(*tree, key.clone())?;
                 deleted += 1;
             }
             let document = after.unwrap_or(Document::empty());
@@ -71,8 +71,13 @@ impl CollectionWriter<'_> {
                         transaction.note_flags(*tree, value.flags);
                     }
                 }
-                self.transaction.put(*tree, key.clone(), value.clone())?;
-                inserted += u64::from(!old.contains_key(key));
+                match old.contains_key(key) {
+                    true => self.transaction.put_existing(*tree, key.clone(), value.clone())?,
+                    false => {
+                        self.transaction.put_new(*tree, key.clone(), value.clone())?;
+                        inserted += 1;
+                    }
+                }
             }
         }
         examined::add_written(inserted, deleted);

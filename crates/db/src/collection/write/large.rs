@@ -119,7 +119,7 @@ impl CollectionWriter<'_> {
             return Ok(());
         }
         // The log gets no difference: what it is made of needn't come from the document before.
-        self.change_pieces(&row.id_key, (&before, &large), &chunks, Transaction::put)
+        self.change_pieces(&row.id_key, (&before, &large), &chunks, Transaction::put_existing)
     }
 
     /// Puts a large document in the place of one that isn't, where there is no event of the change
@@ -135,7 +135,8 @@ impl CollectionWriter<'_> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             writer.transaction.put_chunks(chunks);
-            writer.transaction.put(documents, before.id_key.clone(), after.value())?;
+            let id_key = before.id_key.clone();
+            writer.transaction.put_existing(documents, id_key, after.value())?;
             writer.note_replaced(&before.id_key, after.bytes())?;
             let after = writer.indexed(after)?;
             let id_key = key::of_id(after.get("_id").unwrap_or(BsonValue::Null));
@@ -158,7 +159,7 @@ impl CollectionWriter<'_> {
                 return Err(duplicate::of_id(&writer.namespace(), writer.collation(), id));
             }
             writer.transaction.put_chunks(chunks);
-            writer.transaction.put(documents, id_key.clone(), large.value())?;
+            writer.transaction.put_new(documents, id_key.clone(), large.value())?;
             writer.record_large_insert(large)?;
             writer.note_inserted(&id_key, large.bytes())?;
             let indexed = writer.indexed(large)?;
@@ -201,7 +202,7 @@ impl CollectionWriter<'_> {
         let written: u64 = chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum();
         self.make_room(2 * written.saturating_sub(expected))?;
         let changed = (&before, &after);
-        self.change_pieces(&found.id_key, changed, &chunks, Transaction::put_changed)?;
+        self.change_pieces(&found.id_key, changed, &chunks, Transaction::put_changed_existing)?;
         Ok(Some(true))
     }
 

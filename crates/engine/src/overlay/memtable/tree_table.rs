@@ -55,10 +55,19 @@ impl TreeTable {
         }
     }
 
-    /// Adds what a transaction wrote, and returns the memory that it takes.
-    pub fn insert(&self, sequence: Sequence, writes: TreeWrites) -> u64 {
+    /// Adds what a transaction wrote, and returns the memory that it takes. `had_value` says whether
+    /// the key of the entry at a position had a value before, if that is known.
+    pub fn insert(
+        &self,
+        sequence: Sequence,
+        writes: TreeWrites,
+        had_value: impl Fn(usize) -> Option<bool>,
+    ) -> u64 {
         let (mut flags, mut written) = (0, 0);
-        for stored in writes.iter() {
+        for (position, mut stored) in writes.iter().enumerate() {
+            if let Some(had_value) = had_value(position) {
+                stored.note_replaces(had_value);
+            }
             flags |= stored.flags();
             written += stored.len() as u64;
             self.blocks.insert(Versioned { sequence, stored });

@@ -10,6 +10,8 @@
 //!    for a block at a time, when a count needs most of it, and the results are kept: two bits a
 //!    key. Of a block whose count needs little it looks up just that.
 //! 2. A count subtracts the ranks of its bounds in the run, and adds the blocks between them.
+//! 3. Of a run that a flush made it is often known from the beginning: memtables' entries know what
+//!    was before them ([`NewRunCounts`]).
 //!
 //! *Why what is kept stays right* while a tree under the runs is replaced: a step folds all runs up
 //! to a moment H into a key range of it. Runs that end by H aren't asked for that range any more
@@ -40,7 +42,7 @@ const BLOCK_KEYS: u64 = if cfg!(test) { 4 } else { 128 };
 
 /// The amount by which one run changes the count of what lies below it, as far as that is known.
 #[derive(Clone, Default)]
-pub(super) struct RunCounts(Arc<Mutex<BTreeMap<u64, BlockCounts>>>);
+pub(crate) struct RunCounts(Arc<Mutex<BTreeMap<u64, BlockCounts>>>);
 
 /// A bit for each key of a block.
 #[derive(Clone, Copy, Default)]
@@ -73,6 +75,46 @@ impl RunCounts {
 
     fn copied(&self) -> RunCounts {
         RunCounts(Arc::new(Mutex::new(self.known().clone())))
+    }
+}
+
+/// Gathers the counts of a run that is being written, as far as they are known.
+#[derive(Default)]
+pub(crate) struct NewRunCounts {
+    blocks: BTreeMap<u64, BlockCounts>,
+    /// The block of the next key; `None`: one of its keys isn't known.
+    open: Option<BlockCounts>,
+    rank: u64,
+}
+
+impl NewRunCounts {
+    /// Notes whether the run's next key has a value, and whether it had one before, if that is
+    /// known.
+    pub fn note(&mut self, has_value: bool, had_value: Option<bool>) {
+        let bit = self.rank % BLOCK_KEYS;
+        if bit == 0 {
+            self.close();
+            self.open = Some(BlockCounts::default());
+        }
+        match (&mut self.open, had_value) {
+            (Some(open), Some(had_value)) => {
+                open.come |= u128::from(has_value && !had_value) << bit;
+                open.gone |= u128::from(!has_value && had_value) << bit;
+            }
+            (open, _) => *open = None,
+        }
+        self.rank += 1;
+    }
+
+    fn close(&mut self) {
+        let last = self.rank.saturating_sub(1) / BLOCK_KEYS;
+        self.blocks.extend(self.open.take().map(|open| (last, open)));
+    }
+
+    /// Returns what is known of the whole run.
+    pub fn finish(mut self) -> RunCounts {
+        self.close();
+        RunCounts(Arc::new(Mutex::new(self.blocks)))
     }
 }
 

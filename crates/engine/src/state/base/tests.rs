@@ -13,6 +13,7 @@ use frond_testkit::Random;
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_tree::{Bounds, Direction, Edit, Entry, TreeFormat, Value};
 
+use super::run_counts::NewRunCounts;
 use super::*;
 use crate::entry::OverlayEntry;
 use crate::overlay::interleave::{Interleave, Source};
@@ -107,7 +108,19 @@ impl World {
         let mut entries = self.edits(after, up_to).into_iter().map(Ok);
         let format = self.base.tree.format;
         let run = Run::build(&*self.store, format, (after, up_to), &mut entries).unwrap();
-        self.ready.extend(run.map(|run| VersionEdit::Flushed(Arc::new(run))));
+        let counts = self.born(after, up_to, random);
+        self.ready.extend(run.map(|run| VersionEdit::Flushed { run: Arc::new(run), counts }));
+    }
+
+    /// What a flush may know of the keys that were edited in (after, upto].
+    fn born(&self, after: Sequence, up_to: Sequence, random: &mut Random) -> RunCounts {
+        let (before, mut counts) = (self.content(after), NewRunCounts::default());
+        let (known, is_all) = (random.below(4), random.one_in(2));
+        for (key, value) in self.edits(after, up_to) {
+            let is_known = is_all || random.below(4) < known;
+            counts.note(value.is_some(), is_known.then(|| before.contains_key(&key)));
+        }
+        counts.finish()
     }
 
     fn merge(&mut self, random: &mut Random) {
@@ -348,9 +361,9 @@ fn run_counts_are_forgotten_where_a_step_folded_a_part() {
     let mut world = World::new();
     world.write(1, Some("v"));
     world.write(2, Some("v"));
-    world.lay(&VersionEdit::Flushed(world.run(0, 1)));
+    world.lay(&VersionEdit::Flushed { run: world.run(0, 1), counts: RunCounts::default() });
     let step = world.begun_step();
-    world.lay(&VersionEdit::Flushed(world.run(1, 2)));
+    world.lay(&VersionEdit::Flushed { run: world.run(1, 2), counts: RunCounts::default() });
     let into = world.run(0, 2);
     world.lay(&VersionEdit::Merged { runs: world.base.runs.clone(), into });
     world.assert_count(2);
@@ -364,14 +377,31 @@ fn run_counts_are_forgotten_where_the_tree_was_newer_than_a_step() {
     let mut world = World::new();
     let empty = *world.base.tree;
     world.write(1, Some("v"));
-    world.lay(&VersionEdit::Flushed(world.run(0, 1)));
+    world.lay(&VersionEdit::Flushed { run: world.run(0, 1), counts: RunCounts::default() });
     let step = world.begun_step();
     world.write(1, None);
     world.write(1, Some("w"));
     world.write(2, Some("w"));
-    world.lay(&VersionEdit::Flushed(world.run(1, 4)));
+    world.lay(&VersionEdit::Flushed { run: world.run(1, 4), counts: RunCounts::default() });
     world.lay(&VersionEdit::Folded { tree: empty, up_to: Sequence(2) });
     world.assert_count(2);
     world.lay(&step);
     world.assert_count(2);
+}
+
+/// A flush that began over an older base has keys about which it knows what that had.
+#[test]
+fn what_a_flush_knows_is_kept_over_the_base_that_it_began_with() {
+    for (begins_at, known) in [(0, "counts of 0 blocks"), (1, "counts of 1 blocks")] {
+        let mut world = World::new();
+        world.write(1, Some("v"));
+        world.lay(&VersionEdit::Flushed { run: world.run(0, 1), counts: RunCounts::default() });
+        world.write(1, None);
+        let mut counts = NewRunCounts::default();
+        counts.note(false, Some(begins_at == 1));
+        let counts = counts.finish();
+        world.lay(&VersionEdit::Flushed { run: world.run(begins_at, 2), counts });
+        assert_eq!(format!("{:?}", world.base.counts[0]), known);
+        world.assert_count(0);
+    }
 }
