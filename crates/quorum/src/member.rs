@@ -52,6 +52,13 @@ pub use outbox::{BatchNumber, Lack, ReadId, Refused, Role, Status, Work};
 const HEARTBEAT_TICKS: usize = 2;
 /// A follower that hears nothing for as many ticks as it drew from these stands for election.
 const ELECTION_TICKS: std::ops::Range<usize> = 15..25;
+/// The ticks for which a follower whose leader's process has ended waits before it stands, and for
+/// which the next waits longer: two that stood at once would have to wait for a whole timeout.
+const LOST_TICKS: usize = 1;
+const LOST_TICKS_APART: usize = 2;
+/// A member that stands late has heard of no leader for so many ticks. By then others have stood
+/// twice, in vain: it has an entry that they lack.
+const LATE_TICKS: usize = 2 * ELECTION_TICKS.end;
 /// Two messages with entries are under way to a follower: on a local network more gain nothing.
 const MESSAGES_IN_FLIGHT: usize = 2;
 /// A message holds several entries up to so many bytes.
@@ -91,6 +98,10 @@ pub struct Member {
     /// Those that may leave now.
     released: Vec<Sent>,
     seed: u64,
+    /// Whether it leads only where no other member can.
+    stands_late: bool,
+    /// The ticks since it has heard from a leader, or has voted.
+    silent_ticks: usize,
     #[cfg(test)]
     pub(crate) defect: Option<crate::defect::Defect>,
 }
@@ -170,6 +181,8 @@ impl Member {
             unsynced: VecDeque::new(),
             released: Vec::new(),
             seed,
+            stands_late: false,
+            silent_ticks: 0,
             #[cfg(test)]
             defect: None,
         };
@@ -183,9 +196,56 @@ impl Member {
         if self.lacks == Some(Lack::Acknowledged) {
             return;
         }
+        self.wait_for_others();
         self.raw.tick();
         self.draw_timeout();
         self.confirm();
+    }
+
+    /// Has it stand for election only where no other member can: it may hold what is committed and
+    /// they don't. Whoever it is elected by, it should hand over as soon as another holds that.
+    pub fn stand_late(&mut self, late: bool) {
+        self.stands_late = late;
+    }
+
+    /// Puts a member that stands late off. It promises its vote to others as ever, since its time
+    /// without a leader counts on.
+    fn wait_for_others(&mut self) {
+        let raft = &mut self.raw.raft;
+        if raft.election_elapsed == 0 {
+            self.silent_ticks = 0;
+        }
+        self.silent_ticks += 1;
+        if self.stands_late && raft.state != StateRole::Leader && self.silent_ticks < LATE_TICKS {
+            // The next tick counts up to what is drawn at the least, and never beyond.
+            raft.set_randomized_election_timeout(ELECTION_TICKS.end - 1);
+            raft.election_elapsed = raft.election_elapsed.min(ELECTION_TICKS.start);
+        }
+    }
+
+    /// The process of the member `lost` has ended, as closed connections show. If it leads, this
+    /// member stands for election soon, and before the time is up in which it would have heard from
+    /// it; if it leads still, because nothing but connections broke, a heartbeat takes that back.
+    ///
+    /// The voters take turns, by their ids and the term, so that one is elected before the next
+    /// stands. It asks for promises first: members that hear from the leader refuse them.
+    pub fn lost(&mut self, lost: MemberId) {
+        let raft = &mut self.raw.raft;
+        if raft.state != StateRole::Follower || raft.leader_id != lost.0 {
+            return;
+        }
+        // Now it may promise its vote to another.
+        raft.leader_id = raft::INVALID_ID;
+        if self.stands_late {
+            return;
+        }
+        let others = self.configuration.voters.iter().filter(|id| **id != lost);
+        let Some(position) = others.clone().position(|id| *id == self.id) else { return };
+        let count = others.count() as u64;
+        let turn = ((position as u64 + raft.term) % count) as usize;
+        let wait = LOST_TICKS + turn * LOST_TICKS_APART;
+        let stands_at = raft.randomized_election_timeout().saturating_sub(wait);
+        raft.election_elapsed = raft.election_elapsed.max(stands_at);
     }
 
     /// Proposes an entry. It is committed if an entry with this index and term is; if one with

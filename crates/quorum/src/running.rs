@@ -12,7 +12,7 @@
 mod applying;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -71,6 +71,15 @@ impl Proposal {
         // Without an answer its thread has ended.
         self.0.recv().unwrap_or(Err(RequestError::Unknown))
     }
+
+    /// The same, for so long at most; `None`: there is no answer yet.
+    pub fn wait_for(&self, longest: Duration) -> Option<Result<EntryIndex, RequestError>> {
+        match self.0.recv_timeout(longest) {
+            Ok(answer) => Some(answer),
+            Err(RecvTimeoutError::Disconnected) => Some(Err(RequestError::Unknown)),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
 }
 
 /// A member that runs.
@@ -110,6 +119,8 @@ enum Request {
     Change(Change),
     Read,
     HandOver(MemberId),
+    Lost(MemberId),
+    StandLate(bool),
     /// Forget entries up to this one: the log is about to be cut.
     Compact(EntryIndex),
 }
@@ -205,7 +216,24 @@ impl Running {
     /// # Errors
     /// [`RequestError`] if this member doesn't lead, or not until there is an answer.
     pub fn read(&self) -> Result<EntryIndex, RequestError> {
-        self.request(Request::Read).wait()
+        self.begin_read().wait()
+    }
+
+    /// As [`Running::read`], and doesn't wait.
+    pub fn begin_read(&self) -> Proposal {
+        self.request(Request::Read)
+    }
+
+    /// Notes that a member's process has ended, as far as its connections show: see
+    /// [`Member::lost`]. Doesn't wait.
+    pub fn lost(&self, member: MemberId) {
+        drop(self.request(Request::Lost(member)));
+    }
+
+    /// Has this member stand for election late, or as others: see [`Member::stand_late`]. Doesn't
+    /// wait.
+    pub fn stand_late(&self, late: bool) {
+        drop(self.request(Request::StandLate(late)));
     }
 
     /// Begins to hand over to another member.
@@ -396,6 +424,9 @@ impl MemberThread {
                 answer_once(&answer, Ok(up_to));
                 return;
             }
+            // No caller waits for an answer to these.
+            Request::Lost(lost) => return self.member.lost(lost),
+            Request::StandLate(late) => return self.member.stand_late(late),
             Request::HandOver(to) => match self.member.hand_over(to) {
                 Ok(()) => {
                     answer_once(&answer, Ok(EntryIndex::ZERO));

@@ -3,9 +3,11 @@
 //! *What happens*: clients propose, read, and change the members; packets are lost, doubled, late
 //! and overtaken; connections are cut one way; members are paused, killed, or lose their power at
 //! any write or sync, with all that wasn't synced; disks are slow, syncs fail, and of one log at a
-//! time the end is lost that was synced. Clocks go at different speeds. Logs are cut though members
-//! lack what goes: these copy what another has. Members that were removed are switched off for ever
-//! once that has settled. Then all others are well again, and the set must come to rest.
+//! time the end is lost that was synced. Clocks go at different speeds. Some members notice that a
+//! process has ended, or believe it of one that runs. Logs are cut though members lack what goes:
+//! these copy what another has. One member may lead only where no other can. Members that were
+//! removed are switched off for ever once that has
+//! settled. Then all others are well again, and the set must come to rest.
 //!
 //! *What must hold*
 //! 1. All members get the same entry at the same place, without a gap.
@@ -65,6 +67,10 @@ struct World {
     loses_ends: bool,
     /// Members that were removed are switched off.
     retires: bool,
+    /// Members notice that the process of another has ended, or believe it of one that runs.
+    losses: Option<Random>,
+    /// One that leads only where no other can.
+    late: Option<MemberId>,
 }
 
 impl World {
@@ -93,6 +99,9 @@ impl World {
             cuts: seed.is_multiple_of(2),
             loses_ends: (seed / 2).is_multiple_of(2),
             retires: (seed / 4).is_multiple_of(2),
+            // What is planted is found sooner without them.
+            late: (defect.is_none() && (seed / 16).is_multiple_of(2)).then_some(MemberId(1)),
+            losses: (defect.is_none() && (seed / 8).is_multiple_of(2)).then(|| Random::new(!seed)),
         };
         for _ in 0..voters {
             world.add_node();
@@ -141,6 +150,7 @@ impl World {
                 node.arrived.push_back(packet);
             }
         }
+        self.notice_losses();
         for id in self.nodes.keys().copied().collect::<Vec<_>>() {
             self.step_node(id)?;
         }
@@ -151,6 +161,24 @@ impl World {
             self.retire_removed();
         }
         Ok(())
+    }
+
+    /// Some members notice that a process isn't there; a few are wrong.
+    fn notice_losses(&mut self) {
+        let Some(random) = &mut self.losses else { return };
+        let ended: Vec<MemberId> = self
+            .nodes
+            .values()
+            .filter(|node| node.up.is_none() || !self.is_well && random.one_in(500))
+            .map(|node| node.id)
+            .collect();
+        for lost in ended {
+            for node in self.nodes.values_mut() {
+                if let Some(up) = node.up.as_mut().filter(|_| random.one_in(4)) {
+                    up.member.lost(lost);
+                }
+            }
+        }
     }
 
     /// Switches off, for ever, members that were removed, as operators do once the leader says that
@@ -191,6 +219,9 @@ impl World {
                 return Ok(());
             }
             node.start(self.defect, may_lose, &mut self.random)?;
+            if let Some(up) = node.up.as_mut().filter(|_| self.late == Some(id)) {
+                up.member.stand_late(true);
+            }
         }
         while let Some(up) = &mut node.up
             && let Some(packet) = node.arrived.pop_front()

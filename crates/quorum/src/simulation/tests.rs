@@ -2,15 +2,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use frond_testkit::random::seeds;
+use frond_testkit::random::{assert_met, seeds};
 
 use super::*;
 
 /// Sets that live without a fault of ours.
 #[test]
 fn whatever_happens_nothing_is_lost_or_doubled() {
-    let mut sums = [0; 5];
+    let (mut sums, mut lives) = ([0; 5], 0);
     for seed in seeds(400) {
+        lives += 1;
         let ended = match World::new(seed, None).run() {
             Ok(ended) => ended,
             Err(Violation(what)) => panic!("FROND_SEED={seed}: {what}"),
@@ -28,9 +29,10 @@ fn whatever_happens_nothing_is_lost_or_doubled() {
     }
     let [committed, acknowledged, leaders, failovers, reads] = sums;
     eprintln!(
-        "{committed} committed, {acknowledged} acknowledged, {leaders} leaders, \
-         {failovers} fail-overs, {reads} reads"
+        "{lives} lives: {committed} committed, {acknowledged} acknowledged, {leaders} leaders, \
+         {reads} reads"
     );
+    assert_met("fail-overs", failovers as u64, 400);
 }
 
 /// Lives that a set once didn't come out of.
@@ -47,22 +49,123 @@ fn a_set_that_stood_still_goes_on() {
         // One counted no change of an earlier leader, and so none of its own entries.
         2_593_585_693,
     ] {
-        if let Err(Violation(what)) = World::new(seed, None).run() {
+        let world = World { losses: None, late: None, ..World::new(seed, None) };
+        if let Err(Violation(what)) = world.run() {
             panic!("FROND_SEED={seed}: {what}");
         }
     }
+}
+
+/// A set of three that is well, and its leader.
+fn calm_set(defect: Option<Defect>) -> Result<(World, MemberId), Violation> {
+    let calm = (0..).map(|seed| World::new(seed, defect)).find(|world| world.nodes.len() == 3);
+    let mut world = calm.expect("some sets have three members");
+    world.heal();
+    (world.is_well, world.losses, world.late) = (true, None, None);
+    world.run_until(|world| world.settled().is_some())?;
+    let leader = world.settled().expect("it has settled");
+    Ok((world, leader))
+}
+
+/// The least time in which a follower stands that has only not heard from its leader: fifteen of
+/// the fastest clock's ticks.
+const TIMEOUT_MILLIS_MIN: u64 = 15 * 8;
+
+/// How long it takes until another leads when the leader's process ends, and whether the others
+/// notice its end.
+fn kill_leader(is_noticed: bool) -> Result<u64, Violation> {
+    let (mut world, leader) = calm_set(None)?;
+    let killed_at = world.now;
+    world.nodes.get_mut(&leader).expect("a member").stop(killed_at + REST_MILLIS, false);
+    // A stream ends behind what was sent on it.
+    for _ in 0..2 {
+        world.step()?;
+    }
+    for up in world.nodes.values_mut().filter_map(|node| node.up.as_mut()).filter(|_| is_noticed) {
+        up.member.lost(leader);
+    }
+    world.run_until(|world| world.settled().is_some())?;
+    Ok(world.now - killed_at)
+}
+
+#[test]
+fn a_process_that_has_ended_is_succeeded_before_it_would_be_missed() {
+    let noticed = kill_leader(true).expect("another leads");
+    let missed = kill_leader(false).expect("another leads");
+    assert!(noticed < TIMEOUT_MILLIS_MIN * 3 / 4, "{noticed} ms");
+    assert!(TIMEOUT_MILLIS_MIN <= missed, "{missed} ms");
+}
+
+#[test]
+fn a_leader_of_which_one_member_hears_nothing_goes_on() {
+    let (mut world, leader) = calm_set(None).expect("a leader");
+    let term = world.nodes[&leader].up.as_ref().expect("it leads").member.status().term;
+    for _ in 0..100 {
+        let follower = world.nodes.values_mut().find(|node| node.id != leader).expect("another");
+        follower.up.as_mut().expect("it runs").member.lost(leader);
+        for _ in 0..4 {
+            world.step().expect("nothing is broken");
+        }
+        assert_eq!(world.settled(), Some(leader));
+    }
+    let after = world.nodes[&leader].up.as_ref().expect("it leads").member.status();
+    assert_eq!(after.term, term);
+}
+
+#[test]
+fn a_member_that_stands_late_is_passed_over() {
+    for late in 1..=3 {
+        let (mut world, leader) = calm_set(None).expect("a leader");
+        let late = MemberId(late);
+        if late == leader {
+            continue;
+        }
+        world.late = Some(late);
+        let node = world.nodes.get_mut(&late).expect("a member");
+        node.up.as_mut().expect("it runs").member.stand_late(true);
+        for round in 0..4 {
+            let leader = world.settled().expect("it has settled");
+            let now = world.now;
+            world.nodes.get_mut(&leader).expect("a member").stop(now + 300, false);
+            world
+                .run_until(|world| world.settled().is_some_and(|it| it != leader))
+                .expect("a leader");
+            assert_ne!(world.settled(), Some(late), "round {round}");
+            // The one that was stopped is back before the next goes.
+            world.run_until(World::is_at_rest).expect("it is well");
+        }
+    }
+}
+
+/// What is committed is on the leader and on a member that stands late alone, and the leader goes.
+#[test]
+fn a_member_that_stands_late_brings_others_what_they_lack() {
+    let (mut world, leader) = calm_set(None).expect("a leader");
+    let mut others = world.nodes.keys().copied().filter(|id| *id != leader);
+    let (late, behind) = (others.next().expect("a second"), others.next().expect("a third"));
+    let node = world.nodes.get_mut(&late).expect("a member");
+    node.up.as_mut().expect("it runs").member.stand_late(true);
+    for other in [leader, late] {
+        world.net.cut(other.0, behind.0);
+        world.net.cut(behind.0, other.0);
+    }
+    assert!(world.propose(leader, None));
+    let chosen = world.observer.chosen.len();
+    world.run_until(|world| chosen < world.observer.chosen.len()).expect("it is committed");
+    let now = world.now;
+    world.nodes.get_mut(&leader).expect("a member").stop(now + 3 * REST_MILLIS, false);
+    world.net.heal();
+    world.run_until(|world| world.settled() == Some(late)).expect("no other can lead");
+    let up = world.nodes.get_mut(&late).and_then(|node| node.up.as_mut()).expect("it leads");
+    up.member.hand_over(behind).expect("it leads");
+    world.run_until(|world| world.settled() == Some(behind)).expect("it has it now");
 }
 
 /// One of three members is removed while another hears nothing of it. Once the leader says that it
 /// has settled, the removed one is switched off, the others lose their power, and the leader the
 /// end of its log, too.
 fn remove_and_lose_end(defect: Option<Defect>) -> Result<(), Violation> {
-    let calm = (0..).map(|seed| World::new(seed, defect)).find(|world| world.nodes.len() == 3);
-    let mut world = calm.expect("some sets have three members");
-    world.heal();
-    world.is_well = true;
-    world.run_until(|world| world.settled().is_some())?;
-    let leader = world.settled().expect("it has settled");
+    let (mut world, leader) = calm_set(defect)?;
     let mut others = world.nodes.keys().copied().filter(|id| *id != leader);
     let (removed, behind) = (others.next().expect("a second"), others.next().expect("a third"));
     world.net.cut(leader.0, behind.0);

@@ -25,7 +25,8 @@ use super::key::ClusterKey;
 
 /// The first bytes that a member sends.
 pub const MAGIC: [u8; 8] = *b"FRNDSET\x01";
-const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
+/// The system sends the first packet again after a second: a call after that comes sooner.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 const PUBLIC_BYTES: usize = 32;
 const LENGTH_BYTES: usize = size_of::<u32>();
 /// Boxes of a side that has proved nothing yet are no longer.

@@ -6,6 +6,11 @@
 //! 2. Then the caller sends frames. A frame that can't be sent soon is dropped: it is sent again
 //!    some time.
 //! 3. Once a second, and when that has changed, the caller says what it is ([`MemberStatus`]).
+//! 4. A stream that its caller's system closes shows that the process has ended: if that was the
+//!    leader, an election begins at once.
+//! 5. What isn't received for [`UNRECEIVED_MAX`] ends a stream, and so does a call: after a
+//!    network was cut and is whole again, the system would wait about as long as it was cut until
+//!    it sends again.
 //!
 //! A stream on which an image is asked for goes on as [`image`] has it.
 
@@ -30,6 +35,8 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 const CALL_AGAIN: Duration = Duration::from_millis(200);
 /// A member that takes nothing for so long is called again.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
+/// What a member's system doesn't acknowledge for so long ends the stream (on Linux).
+const UNRECEIVED_MAX: Duration = Duration::from_millis(1_500);
 /// How often it is said what a member is, and for how long nothing may come.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -98,6 +105,8 @@ pub fn call_until_stopped(replica: &Arc<Replica>, address: &str) {
 fn call(replica: &Replica, address: &str) -> io::Result<()> {
     let stream = connect(address)?;
     stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_user_timeout(&stream, UNRECEIVED_MAX.as_millis() as u32)?;
     stream.set_write_timeout(Some(SEND_WAIT_MAX))?;
     stream.set_read_timeout(Some(SEND_WAIT_MAX))?;
     let (mut sender, mut receiver) = secure(stream, &replica.options.key, Side::Caller)?;
@@ -161,8 +170,20 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
     receiver.box_bytes_max = FRAME_BYTES_MAX + BOX_EXTRA_BYTES;
     let stream = lock(&replica.peer_statuses).begin();
     let ended = listen(replica, &mut receiver, &other, stream);
-    lock(&replica.peer_statuses).end(stream);
+    let was_newest = lock(&replica.peer_statuses).end(stream);
+    if was_newest
+        && ended.as_ref().is_err_and(is_closed)
+        && let Some(running) = replica.running()
+    {
+        running.lost(other.id);
+    }
     ended
+}
+
+/// Whether the other side's system closed the connection, as it does when a process ends. One that
+/// is frozen or cut off keeps it open.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
 }
 
 fn listen(

@@ -138,9 +138,18 @@ impl PeerStatuses {
         version < self.newest.0 && !self.newest.1
     }
 
-    /// The stream has ended: what came on it, and wasn't said again since, counts no more.
-    pub fn end(&mut self, stream: u64) {
+    /// The stream has ended: what came on it, and wasn't said again since, counts no more. Returns
+    /// whether it was the newest of the member that sent on it.
+    pub fn end(&mut self, stream: u64) -> bool {
+        let before = self.last.len();
         self.last.retain(|_, (of, ..)| *of != stream);
+        self.last.len() < before
+    }
+
+    /// Returns the newest moment that a member has reported.
+    pub fn newest_moment(&self) -> Timestamp {
+        let moments = self.last.values().map(|(.., status)| status.moment.0);
+        Timestamp(moments.max().unwrap_or(0))
     }
 
     /// Returns a member's last report, and how long ago it came; `None` if the member isn't
@@ -182,9 +191,13 @@ mod tests {
         let (old, new) = (peers.begin(), peers.begin());
         peers.note(old, "a:1", STATUS);
         peers.note(new, "a:1", MemberStatus { state: State::Primary, ..STATUS });
-        peers.end(old);
+        let later = Timestamp(STATUS.moment.0 + 5);
+        peers.note(new, "b:1", MemberStatus { moment: later, ..STATUS });
+        assert_eq!(peers.newest_moment(), later);
+        assert!(!peers.end(old));
         assert_eq!(peers.of("a:1").map(|(_, status)| status.state), Some(State::Primary));
-        peers.end(new);
+        assert!(peers.end(new));
+        assert_eq!(peers.newest_moment(), Timestamp(0));
         assert_eq!(peers.of("a:1"), None);
     }
 
