@@ -2,14 +2,16 @@
 //! take is refused, never ignored.
 //!
 //! - Each command reads at a snapshot of its own, which is newer than all that a client has seen.
-//!   So all commands that take a level fulfil the levels `local`, `available`, `majority` and
-//!   `linearizable`.
+//!   So all commands that take a level fulfil the levels `local`, `available` and `majority`, and
+//!   `linearizable` where a majority has confirmed that the member leads
+//!   ([`crate::member::gate::confirm_leads`]).
 //! - `snapshot` promises that commands which name one moment see the same. Outside of transactions
 //!   the first one leases the moment at which it reads and answers its time; those that name it
 //!   read there, as long as the lease runs ([`frond_db::ReadPoint`]).
 //! - `afterClusterTime` and `atClusterTime` are moments that the client got from an answer. Commits
 //!   that queue before one are awaited, and nothing is written there later. One that is a little
-//!   ahead of the clock here is waited for; one that is far ahead is refused.
+//!   ahead of the clock here is waited for; one that is far ahead is refused. On a member that
+//!   follows, the leader's clock counts.
 
 pub mod transactions;
 
@@ -33,7 +35,7 @@ const CLOCK_AHEAD_MILLIS_MAX: i64 = 10_000;
 const CLOCK_STEP: Duration = Duration::from_millis(10);
 
 /// Goes on at the moment of its cursor, whatever it names: drivers name their session's.
-const GET_MORE: &str = "getMore";
+pub const GET_MORE: &str = "getMore";
 
 /// Checks the concerns of a command.
 ///
@@ -142,7 +144,8 @@ pub fn wait_for(server: &Shared, after: Timestamp, interrupt: &Interrupt) -> Res
     server.frond.await_settled(after)
 }
 
-/// Waits until the clock has come to `time`.
+/// Waits until the clock has come to `time`. A member that follows doesn't: what has its place there
+/// comes from the leader, whose clock counts.
 fn wait_for_clock(
     server: &Shared,
     name: &str,
@@ -153,25 +156,43 @@ fn wait_for_clock(
     if time.0 <= visible.0 {
         return Ok(());
     }
-    let millis_of = |time: Timestamp| i64::try_from(time.0 >> 32).unwrap_or(i64::MAX) * 1_000;
+    if let Some(replica) = server.replica.as_ref().filter(|_| !server.is_primary()) {
+        let heard = millis_of(replica.newest_moment());
+        return check_ahead(name, time, visible, server.frond.now_millis().max(heard));
+    }
     loop {
-        let ahead = millis_of(time).saturating_sub(server.frond.now_millis());
-        if ahead <= 0 {
+        let now = server.frond.now_millis();
+        if millis_of(time) <= now {
             return Ok(());
         }
-        if ahead > CLOCK_AHEAD_MILLIS_MAX {
-            let show = |time: Timestamp| format!("Timestamp({}, {})", time.0 >> 32, time.0 as u32);
-            let message = format!(
-                "readConcern {name} value must not be greater than the current clusterTime. \
-                 Requested clusterTime: {}; current clusterTime: {}",
-                show(time),
-                show(visible)
-            );
-            return Err(Error::invalid(Code::InvalidOptions, message));
-        }
+        check_ahead(name, time, visible, now)?;
         interrupt.check()?;
         std::thread::sleep(CLOCK_STEP);
     }
+}
+
+fn millis_of(time: Timestamp) -> i64 {
+    i64::try_from(time.0 >> 32).unwrap_or(i64::MAX).saturating_mul(1_000)
+}
+
+/// Checks that a moment is one that this cluster may have come to, or soon does.
+fn check_ahead(
+    name: &str,
+    time: Timestamp,
+    visible: Timestamp,
+    now_millis: i64,
+) -> Result<(), Error> {
+    if millis_of(time).saturating_sub(now_millis) <= CLOCK_AHEAD_MILLIS_MAX {
+        return Ok(());
+    }
+    let show = |time: Timestamp| format!("Timestamp({}, {})", time.0 >> 32, time.0 as u32);
+    let message = format!(
+        "readConcern {name} value must not be greater than the current clusterTime. Requested \
+         clusterTime: {}; current clusterTime: {}",
+        show(time),
+        show(visible)
+    );
+    Err(Error::invalid(Code::InvalidOptions, message))
 }
 
 #[cfg(test)]
@@ -238,6 +259,17 @@ mod tests {
             let sent = document! { "find": "c", "readConcern": &concern };
             assert_eq!(check(&sent), expected, "{concern:?}");
         }
+    }
+
+    #[test]
+    fn a_moment_may_be_a_little_ahead_of_the_clock_that_counts() {
+        let ahead = |seconds: u64, now_seconds: i64| {
+            let time = Timestamp(seconds << 32 | 7);
+            let checked = check_ahead("afterClusterTime", time, Timestamp(0), now_seconds * 1_000);
+            checked.err().map(|error| error.code.number())
+        };
+        assert_eq!((ahead(90, 100), ahead(110, 100)), (None, None));
+        assert_eq!((ahead(111, 100), ahead(u64::MAX >> 32, 100)), (Some(72), Some(72)));
     }
 
     #[test]

@@ -35,6 +35,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_db::set::Order;
 use frond_db::{Error, Frond, FrondOptions};
+use frond_doc::Timestamp;
 use frond_quorum::{FileLog, MemberId, Proposal, Running, Status};
 use frond_store::StoreError;
 use frond_store::io::Machine;
@@ -252,6 +253,11 @@ impl Replica {
     /// What another member has said of itself, and how long ago; `None` if it isn't reached.
     pub fn last_status_of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
         lock(&self.peer_statuses).of(address)
+    }
+
+    /// The newest moment that another member has reported to be at.
+    pub fn newest_moment(&self) -> Timestamp {
+        lock(&self.peer_statuses).newest_moment()
     }
 
     /// Returns the status of the log that the members share, once that has begun.

@@ -18,6 +18,7 @@ use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
 use crate::cursors::Parking;
 use crate::limits::REPLY_BYTES_MAX;
+use crate::member::gate;
 use crate::operations::Operation;
 use crate::peer::Peer;
 use crate::request::{Answer, Request};
@@ -141,6 +142,9 @@ fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     let interrupt = || request.operation.interrupt();
     if let Some(after) = request.common.after_time {
         concerns::wait_for(server, after, &interrupt())?;
+    }
+    if request.common.level == Level::Linearizable && command.name != concerns::GET_MORE {
+        gate::confirm_leads(server, &interrupt())?;
     }
     if request.common.level == Level::Snapshot {
         request.moment = concerns::moment(server, (command.name, &request.common), &interrupt())?;

@@ -1,6 +1,8 @@
 //! The requests that a member refuses while it doesn't lead.
 
-use frond_db::Error;
+use std::time::Duration;
+
+use frond_db::{Error, Interrupt};
 use frond_doc::{Document, Value};
 use frond_query::Code;
 
@@ -69,6 +71,30 @@ pub fn check(
         return Err(Error::invalid(Code::NotPrimaryNoSecondaryOk, message));
     }
     Ok(())
+}
+
+/// The interval at which a read that waits for a majority checks whether it may go on waiting.
+const CONFIRM_STEP: Duration = Duration::from_millis(50);
+
+/// Waits until a majority has said, since this was called, that this member leads: a snapshot that
+/// is taken then has all that any member has acknowledged before. A leader that is cut off doesn't
+/// know yet that another one leads.
+///
+/// # Errors
+/// `NotWritablePrimary` (10107) if it ceases to lead first; what `interrupt` says.
+pub fn confirm_leads(server: &Shared, interrupt: &Interrupt) -> Result<(), Error> {
+    let Some(replica) = &server.replica else { return Ok(()) };
+    let deposed = || {
+        let message = "No longer primary when waiting for linearizable read concern";
+        Error::invalid(Code::NotWritablePrimary, message)
+    };
+    let read = replica.running().ok_or_else(deposed)?.begin_read();
+    loop {
+        if let Some(answer) = read.wait_for(CONFIRM_STEP) {
+            return answer.map(drop).map_err(|_| deposed());
+        }
+        interrupt.check()?;
+    }
 }
 
 fn read_refusal(state: State) -> Option<&'static str> {
