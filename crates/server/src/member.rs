@@ -6,6 +6,7 @@ pub mod copying;
 pub mod follow;
 pub mod full;
 pub mod gate;
+pub mod preferring;
 pub mod purging;
 pub mod replacing;
 
@@ -29,6 +30,7 @@ use crate::shared::Shared;
 use copying::AfterCopy;
 use follow::{Follower, applied};
 use full::FullDisk;
+use preferring::Preference;
 
 const TICK: Duration = Duration::from_millis(100);
 /// The interval at which it checks whether the engine, or the quorum's log, has failed.
@@ -113,6 +115,7 @@ impl Replica {
         let _ = self.quorum_log.set(Arc::clone(&log));
         let running = Running::start(member, log, applied, peers, Box::new(follower), TICK)?;
         let _ = self.running.set(running);
+        self.note_priority();
         let (replica, cutting) = (Arc::clone(self), Arc::clone(server));
         std::thread::Builder::new()
             .name("frond-set-cut".to_owned())
@@ -189,7 +192,7 @@ impl Replica {
         let mut seen: Option<Status> = None;
         let mut doubts = false;
         let mut lacks_since: Option<Instant> = None;
-        let mut full_disk = FullDisk::default();
+        let mut reasons = (FullDisk::default(), Preference::default());
         while !self.is_stopped() {
             let status = running.await_status(LOOK_EVERY, |status| {
                 seen.as_ref().is_none_or(|seen| is_other(seen, status))
@@ -231,11 +234,14 @@ impl Replica {
                 return Ok(());
             }
             match leads {
+                true if led_term == 0 && !self.is_electable(self.identity().id) => {
+                    self.lead_for_others(server, &status);
+                }
                 true if led_term == 0 => {
                     self.begin_to_lead(server, &status);
                     continue; // It may have to try again at once.
                 }
-                true => self.lead_on(server, &status, &mut full_disk),
+                true => self.lead_on(server, &status, &mut reasons),
                 false => self.change(server, Role::Secondary, &status),
             }
             seen = Some(status);
@@ -262,10 +268,25 @@ impl Replica {
         }
     }
 
-    fn lead_on(&self, server: &Shared, status: &Status, full_disk: &mut FullDisk) {
+    fn lead_on(
+        &self,
+        server: &Shared,
+        status: &Status,
+        (full_disk, preference): &mut (FullDisk, Preference),
+    ) {
         self.change(server, Role::Primary, status);
         replacing::step_to_configuration(self, status);
         full_disk.hand_over(self, server, status);
+        preference.hand_over(self, status);
+    }
+
+    /// Brings others up to what this member has, without being the primary, and hands over to one
+    /// that may be.
+    fn lead_for_others(&self, server: &Shared, status: &Status) {
+        self.change(server, Role::Secondary, status);
+        replacing::step_to_configuration(self, status);
+        // It tries again if none takes over.
+        let _ = self.step_down();
     }
 
     fn change(&self, server: &Shared, role: Role, status: &Status) {
@@ -297,9 +318,19 @@ impl Replica {
     /// Reads which members the set is to have, and notifies clients if that has changed.
     pub(crate) fn note_members(&self, server: &Shared) {
         match self.read_members(&server.frond) {
-            Ok(true) => server.topology.send_modify(|counter| *counter += 1),
+            Ok(true) => {
+                self.note_priority();
+                server.topology.send_modify(|counter| *counter += 1);
+            }
             Ok(false) => {}
             Err(error) => self.log_line(&format!("the set's configuration: {error}")),
+        }
+    }
+
+    /// Has this member's priority count in elections.
+    fn note_priority(&self) {
+        if let Some(running) = self.running() {
+            running.stand_late(!self.is_electable(self.identity().id));
         }
     }
 
@@ -347,9 +378,10 @@ impl Replica {
             let others = status
                 .held
                 .iter()
-                .filter(|(id, _)| *id != own && voters.contains(id) && wanted(*id));
+                .filter(|(id, _)| *id != own && voters.contains(id))
+                .filter(|(id, _)| self.is_electable(*id) && wanted(*id));
             let Some((next, _)) = others.max_by_key(|(_, held)| *held) else {
-                return Err("there is no other member".to_owned());
+                return Err("there is no other member that may be the primary".to_owned());
             };
             match running.hand_over(*next) {
                 Ok(()) => {

@@ -16,6 +16,7 @@ use frond_query::Code;
 use crate::commands::replica_set::{self, SetDescription};
 use crate::commands::{certificate_login, login};
 use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
+use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 use crate::wire::{Compressor, MESSAGE_BYTES_MAX};
@@ -116,12 +117,8 @@ fn append_standing(
 /// Appends what the replica set is, and what this member is in it.
 fn append_set(answer: &mut DocumentBuilder, server: &Shared, primary_name: &str, is_primary: bool) {
     let standing = SetDescription::of(server);
-    answer.begin_array("hosts");
-    for host in &standing.members.all {
-        answer.push(Value::String(&host.address));
-    }
+    append_hosts(answer, &standing.members);
     answer
-        .end()
         .append("setName", Value::String(&server.member.set))
         .append("setVersion", Value::Int32(standing.members.version))
         .append(primary_name, Value::Boolean(is_primary))
@@ -130,8 +127,41 @@ fn append_set(answer: &mut DocumentBuilder, server: &Shared, primary_name: &str,
     if let Some(primary) = &standing.primary {
         answer.append("primary", Value::String(primary));
     }
+    if let Some(own) = standing.members.at(&server.member.host) {
+        append_own(answer, own);
+    }
     if is_primary {
         answer.append("electionId", Value::ObjectId(election(standing.term)));
+    }
+}
+
+/// Appends the members that clients may know: those that can be the primary, and those that can't.
+fn append_hosts(answer: &mut DocumentBuilder, members: &Members) {
+    let shown = || members.all.iter().filter(|host| !host.hidden);
+    answer.begin_array("hosts");
+    for host in shown().filter(|host| host.is_electable()) {
+        answer.push(Value::String(&host.address));
+    }
+    answer.end();
+    if shown().any(|host| !host.is_electable()) {
+        answer.begin_array("passives");
+        for host in shown().filter(|host| !host.is_electable()) {
+            answer.push(Value::String(&host.address));
+        }
+        answer.end();
+    }
+}
+
+/// Appends what the configuration says of this member, where that isn't as for most.
+fn append_own(answer: &mut DocumentBuilder, own: &Host) {
+    if !own.is_electable() {
+        answer.append("passive", Value::Boolean(true));
+    }
+    if own.hidden {
+        answer.append("hidden", Value::Boolean(true));
+    }
+    if !own.tags.is_empty() {
+        own.append_tags(answer);
     }
 }
 

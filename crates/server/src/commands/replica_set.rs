@@ -94,7 +94,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     let time = server.operation_time();
     let standing = SetDescription::of(server);
     let own = &*server.member.host;
-    let count = i32::try_from(standing.members.all.len()).unwrap_or(i32::MAX);
+    let count = i32::try_from(standing.members.voter_count()).unwrap_or(i32::MAX);
     let majority = count / 2 + 1;
     let mut answer = DocumentBuilder::new();
     answer
@@ -118,7 +118,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     answer.end();
     let held = held_by(server);
     answer.begin_array("members");
-    for Host { id, address: host } in &standing.members.all {
+    for Host { id, address: host, .. } in &standing.members.all {
         let (state, last_status) = standing.state_of(host, server);
         let health = if state == State::Unreachable { 0.0 } else { 1.0 };
         answer

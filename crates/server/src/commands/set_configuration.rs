@@ -2,9 +2,10 @@
 //! have.
 //!
 //! The configuration is written like all data of the set; the leader then brings the members to it
-//! one at a time. Parts of a configuration that aren't built (priorities, hidden members, votes,
-//! tags, delays, arbiters, settings) are refused by name, unless they have the value that holds
-//! anyway.
+//! one at a time. Parts of a configuration that aren't built (delays, arbiters, settings) are
+//! refused by name, unless they have the value that holds anyway. [`host`] reads one member.
+
+mod host;
 
 use std::collections::BTreeSet;
 use std::sync::TryLockError;
@@ -12,21 +13,19 @@ use std::sync::TryLockError;
 use frond_db::Error;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
-use frond_quorum::VOTERS_MAX;
+use frond_quorum::{MEMBERS_MAX, VOTERS_MAX};
 
 use crate::commands::replica_set::SetDescription;
 use crate::fields::Fields;
 use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
-use crate::tables;
+use host::unsupported;
 
 /// The collection of `local` in which mongod keeps it.
 pub const COLLECTION: &str = "system.replset";
-/// The least number of members: fewer can lose none.
-const MEMBERS_MIN: usize = 2;
-/// A member's `_id` is at most this, as in MongoDB.
-const ID_MAX: i64 = 255;
+/// The least number of members with a vote: fewer can lose none.
+const VOTERS_MIN: usize = 2;
 
 /// Answers with the configuration.
 pub fn config(request: &Request<'_>) -> Answer {
@@ -59,18 +58,12 @@ fn append_configuration(answer: &mut DocumentBuilder, server: &Shared) {
         .append("term", Value::Int64(standing.term))
         .begin_array("members");
     for host in &standing.members.all {
-        answer
-            .push_begin_document()
-            .append("_id", Value::Int32(host.id))
-            .append("host", Value::String(&host.address))
+        let member = answer.push_begin_document();
+        host.append_to(member);
+        member
             .append("arbiterOnly", Value::Boolean(false))
             .append("buildIndexes", Value::Boolean(true))
-            .append("hidden", Value::Boolean(false))
-            .append("priority", Value::Double(1.0))
-            .begin_document("tags")
-            .end()
             .append("secondaryDelaySecs", Value::Int64(0))
-            .append("votes", Value::Int32(1))
             .end();
     }
     answer
@@ -160,6 +153,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         );
         return Err(Error::invalid(Code::NodeNotFound, message));
     }
+    check_own(&given, &server.member.host, (replica.standing().term, &server.member.set))?;
     given.write(&server.frond)?;
     replica.note_members(server);
     if given.all.len() < known.all.len() {
@@ -167,6 +161,17 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         replica.await_members(given.all.len());
     }
     Ok(DocumentBuilder::new())
+}
+
+/// Checks that this member may stay the primary.
+fn check_own(given: &Members, host: &str, (term, set): (u64, &str)) -> Result<(), Error> {
+    let Some(own) = given.at(host).filter(|own| !own.is_electable()) else { return Ok(()) };
+    let message = format!(
+        "This node, {host}, with _id MemberId({}) is not electable under the new configuration \
+         with {{version: {}, term: {term}}} for replica set {set}",
+        own.id, given.version
+    );
+    Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message))
 }
 
 /// Reads a configuration, as far as there is one for it alone.
@@ -198,55 +203,10 @@ fn parse(config: Document<'_>, set: &str) -> Result<Members, Error> {
         let message = format!("version field value of {version} is out of range (0, {}]", i32::MAX);
         Error::invalid(Code::InvalidReplicaSetConfig, message)
     })?;
-    let all = members.iter().map(parse_member).collect::<Result<Vec<Host>, Error>>()?;
+    let all = members.iter().map(host::parse).collect::<Result<Vec<Host>, Error>>()?;
     let members = Members { version, all };
     check(&members)?;
     Ok(members)
-}
-
-fn parse_member(member: Value<'_>) -> Result<Host, Error> {
-    let Some(member) = member.as_document() else {
-        let message = "a member of a replica set's configuration is a document";
-        return Err(Error::invalid(Code::TypeMismatch, message));
-    };
-    let mut fields = Fields::of_part("MemberConfig", member)?;
-    let id = fields.integer("_id")?.ok_or_else(|| fields.missing("_id"))?;
-    let address = fields.required_string("host")?;
-    fields.refuse_all(&["arbiterOnly", "hidden", "tags", "slaveDelay", "secondaryDelaySecs"])?;
-    fields.refuse("horizons")?;
-    for name in ["priority", "votes"] {
-        let is_one = |value| match value {
-            Value::Double(value) => value == 1.0,
-            value => tables::integer(value) == Some(1),
-        };
-        if fields.value(name).is_some_and(|value| !is_one(value)) {
-            return Err(unsupported(&format!("{name} other than 1")));
-        }
-    }
-    if !fields.optional_boolean("buildIndexes")?.unwrap_or(true) {
-        return Err(unsupported("buildIndexes: false"));
-    }
-    fields.finish()?;
-    if !(0..=ID_MAX).contains(&id) {
-        let message = format!("_id field value of {id} is out of range [0, {ID_MAX}]");
-        return Err(Error::invalid(Code::BadValue, message));
-    }
-    let address = match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|it| it != 0) => {
-            address.to_owned()
-        }
-        None if !address.is_empty() => format!("{address}:27017"),
-        _ => {
-            let message = format!("host field value '{address}' is not HOST:PORT");
-            return Err(Error::invalid(Code::FailedToParse, message));
-        }
-    };
-    Ok(Host { id: id as i32, address })
-}
-
-fn unsupported(what: &str) -> Error {
-    let message = format!("a replica set's member with {what} is not supported by Frond");
-    Error::invalid(Code::CommandNotSupported, message)
 }
 
 /// Checks what a configuration must be, whatever was before.
@@ -268,12 +228,23 @@ fn check(members: &Members) -> Result<(), Error> {
             ));
         }
     }
-    let count = members.all.len();
-    if VOTERS_MAX < count {
+    let (count, voters) = (members.all.len(), members.voter_count());
+    if MEMBERS_MAX < count {
         return invalid(format!(
-            "Replica set configuration contains {count} voting members, but must be at least 1 and \
-             no more than {VOTERS_MAX}"
+            "Replica set configuration contains {count} members, but must have at least 1 and no \
+             more than {MEMBERS_MAX}"
         ));
+    }
+    if VOTERS_MAX < voters {
+        return invalid(format!(
+            "Replica set configuration contains {voters} voting members, but must be at least 1 \
+             and no more than {VOTERS_MAX}"
+        ));
+    }
+    if !members.all.is_empty() && !members.all.iter().any(Host::is_electable) {
+        let what = "Replica set configuration must contain at least one non-arbiter member with \
+                    priority > 0";
+        return invalid(what.to_owned());
     }
     Ok(())
 }
@@ -290,8 +261,8 @@ fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
             new.version, old.version
         ));
     }
-    if new.all.len() < MEMBERS_MIN {
-        let message = format!("a replica set has at least {MEMBERS_MIN} members");
+    if new.voter_count() < VOTERS_MIN {
+        let message = format!("a replica set has at least {VOTERS_MIN} members with a vote");
         return Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
     }
     for host in &new.all {
@@ -311,9 +282,11 @@ fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
             ));
         }
     }
-    let come = new.addresses().filter(|address| !old.has(address)).count();
-    let gone = old.addresses().filter(|address| !new.has(address)).count();
-    if 1 < come + gone {
+    let votes = |of: &Members, host: &Host| of.at(&host.address).is_some_and(|it| it.votes);
+    let voters = |of: &Members, in_other: &Members| {
+        of.all.iter().filter(|host| host.votes && !votes(in_other, host)).count()
+    };
+    if 1 < voters(new, old) + voters(old, new) {
         return incompatible(
             "Non force replset reconfig can only add or remove at most 1 voting member.".to_owned(),
         );
@@ -344,16 +317,7 @@ mod tests {
         let same = "'arbiterOnly': false, 'hidden': false, 'priority': 1.0, 'votes': 1, 'tags': {}, \
                     'buildIndexes': true, 'secondaryDelaySecs': 0";
         assert_eq!(with(same), Ok(members));
-        for field in [
-            "'arbiterOnly': true",
-            "'hidden': true",
-            "'priority': 0",
-            "'priority': 2",
-            "'votes': 0",
-            "'tags': {'dc': 'x'}",
-            "'secondaryDelaySecs': 5",
-            "'buildIndexes': false",
-        ] {
+        for field in ["'arbiterOnly': true", "'secondaryDelaySecs': 5", "'buildIndexes': false"] {
             assert_eq!(with(field), Err(115), "{field}");
         }
         assert_eq!(with("'other': 1"), Err(40415));
@@ -361,15 +325,55 @@ mod tests {
         assert_eq!(of(&format!("{a}, {{'_id': 1, 'host': 'a:1'}}")), Err(93));
         assert_eq!(of(&format!("{a}, {{'_id': 300, 'host': 'c:1'}}")), Err(2));
         assert_eq!(of(&format!("{a}, {{'_id': 1, 'host': ':1'}}")), Err(9));
-        let eight: Vec<String> =
-            (0..8).map(|id| format!("{{'_id': {id}, 'host': 'a:{}'}}", id + 1)).collect();
-        assert_eq!(of(&eight.join(", ")), Err(93));
+        let many = |count, last: &str| {
+            let host = |id| match id + 1 == count {
+                true => format!("{{'_id': {id}, 'host': 'a:{}'{last}}}", id + 1),
+                false => format!("{{'_id': {id}, 'host': 'a:{}'}}", id + 1),
+            };
+            (0..count).map(host).collect::<Vec<String>>().join(", ")
+        };
+        assert_eq!(of(&many(8, "")), Err(93));
+        assert!(of(&many(8, ", 'votes': 0, 'priority': 0")).is_ok());
         assert_eq!(parsed("{'_id': 'rs1', 'version': 2, 'members': []}"), Err(103));
     }
 
     #[test]
-    fn one_member_comes_or_goes_at_a_time() {
-        let host = |id: i32, address: &str| Host { id, address: address.to_owned() };
+    fn a_member_may_have_no_vote_and_never_be_the_primary() {
+        let a = "{'_id': 0, 'host': 'a:1'}";
+        let with = |fields: &str| {
+            let members = of(&format!("{a}, {{'_id': 1, 'host': 'b:1', {fields}}}"))?;
+            let Host { votes, priority, hidden, tags, .. } = members.all[1].clone();
+            Ok((votes, priority, hidden, tags.len()))
+        };
+        assert_eq!(with("'priority': 0"), Ok((true, 0.0, false, 0)));
+        assert_eq!(with("'priority': 0, 'hidden': true"), Ok((true, 0.0, true, 0)));
+        assert_eq!(with("'priority': 0, 'votes': 0"), Ok((false, 0.0, false, 0)));
+        assert_eq!(
+            with("'priority': 2.5, 'tags': {'dc': 'x', 'b': 'y'}"),
+            Ok((true, 2.5, false, 2))
+        );
+        for (wrong, code) in [
+            ("'hidden': true", 2),
+            ("'votes': 0", 2),
+            ("'votes': 2", 2),
+            ("'priority': -1", 2),
+            ("'priority': 1001", 2),
+            ("'priority': 'x'", 14),
+            ("'tags': {'dc': 1}", 14),
+            ("'tags': 'dc'", 14),
+        ] {
+            assert_eq!(with(wrong), Err(code), "{wrong}");
+        }
+        assert_eq!(of("{'_id': 0, 'host': 'a:1', 'priority': 0}"), Err(93));
+        let given = of(&format!("{a}, {{'_id': 1, 'host': 'b:1', 'priority': 0}}")).expect("two");
+        let own = |host| check_own(&given, host, (3, "rs0")).map_err(|error| error.code.number());
+        assert_eq!((own("a:1"), own("b:1")), (Ok(()), Err(103)));
+    }
+
+    #[test]
+    fn one_vote_comes_or_goes_at_a_time() {
+        let host = |id: i32, address: &str| Host::new(id, address.to_owned());
+        let without_vote = |id, address| Host { votes: false, priority: 0.0, ..host(id, address) };
         let old = Members { version: 1, all: vec![host(0, "a:1"), host(1, "b:1"), host(2, "c:1")] };
         let step = |version, all: &[Host]| {
             let new = Members { version, all: all.to_vec() };
@@ -382,6 +386,11 @@ mod tests {
         assert_eq!(step(2, &three[..2]), Ok(()));
         assert_eq!(step(2, &three[..1]), Err(93));
         assert_eq!(step(2, &[three, &[host(3, "d:1"), host(4, "e:1")]].concat()), Err(103));
+        let readers = [without_vote(3, "d:1"), without_vote(4, "e:1")];
+        assert_eq!(step(2, &[three, &readers].concat()), Ok(()));
+        assert_eq!(step(2, &[&three[..2], &[without_vote(2, "c:1")]].concat()), Ok(()));
+        let few = [host(0, "a:1"), without_vote(1, "b:1"), without_vote(2, "c:1")];
+        assert_eq!(step(2, &few), Err(93));
         assert_eq!(step(2, &[host(0, "a:1"), host(1, "b:1"), host(5, "c:1")]), Err(103));
         assert_eq!(step(2, &[host(0, "a:1"), host(1, "b:1"), host(2, "d:1")]), Err(103));
     }

@@ -5,7 +5,8 @@
 //! 2. A new directory becomes a member without a vote, and gets the log.
 //! 3. Once it has come near, the one that was at its address before ceases to be a member: it isn't
 //!    there any more.
-//! 4. The new one gets the vote.
+//! 4. The new one gets the vote, if the configuration gives it one. A member that is to have none
+//!    any more ceases to be a member, and becomes one without a vote.
 //!
 //! A member whose directory is lost doesn't know what it had acknowledged, so it never counts as
 //! the one that it was. Where it isn't known which id was the old one's, as while another member is
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use frond_quorum::{Change, EntryIndex, MemberId, Refused, RequestError, Role, Running, Status};
 
+use crate::replica::members::Host;
 use crate::replica::{Replica, lock};
 
 /// A member that lacks so many entries at most is near.
@@ -64,8 +66,16 @@ pub fn await_settled(running: &Running, wanted: impl Fn(&Status) -> bool) -> boo
     is_settled(&running.await_status(SETTLES_WITHIN, ends))
 }
 
-/// Who is at each address, as far as is known.
-fn known_addresses(replica: &Replica, status: &Status) -> BTreeMap<String, Option<MemberId>> {
+/// A member that the configuration has.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// Who is at its address, as far as is known.
+    id: Option<MemberId>,
+    votes: bool,
+}
+
+/// The members that the configuration has, by their addresses.
+fn known_addresses(replica: &Replica, status: &Status) -> BTreeMap<String, Wanted> {
     let (own, peers) = (replica.identity(), lock(&replica.known_peers).clone());
     let at = |address: &String| {
         if *address == own.address {
@@ -77,13 +87,15 @@ fn known_addresses(replica: &Replica, status: &Status) -> BTreeMap<String, Optio
         let first = own.members.iter().find(|(of, _)| of == address);
         first.map(|(_, id)| *id).filter(|id| status.configuration.voters.contains(id))
     };
-    replica.members().addresses().map(|address| (address.clone(), at(address))).collect()
+    let members = replica.members();
+    let wanted = |host: &Host| Wanted { id: at(&host.address), votes: host.votes };
+    members.all.iter().map(|host| (host.address.clone(), wanted(host))).collect()
 }
 
 /// A member that is known to be at an address that the configuration doesn't have.
 fn gone(
     replica: &Replica,
-    addresses: &BTreeMap<String, Option<MemberId>>,
+    addresses: &BTreeMap<String, Wanted>,
     status: &Status,
 ) -> Option<MemberId> {
     let set = &status.configuration;
@@ -91,38 +103,43 @@ fn gone(
     all.find(|id| replica.address_of(*id).is_some_and(|address| !addresses.contains_key(&address)))
 }
 
-fn next_change(addresses: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Option<Change> {
+fn next_change(addresses: &BTreeMap<String, Wanted>, status: &Status) -> Option<Change> {
     let set = &status.configuration;
-    let known: Vec<MemberId> = addresses.values().copied().flatten().collect();
+    let known: Vec<(MemberId, bool)> =
+        addresses.values().filter_map(|wanted| Some((wanted.id?, wanted.votes))).collect();
+    let is_known = |id: &MemberId| known.iter().any(|(known, _)| known == id);
+    let has_vote = |id: &MemberId| known.contains(&(*id, true));
+    let voter_count = addresses.values().filter(|wanted| wanted.votes).count();
     let is_near = |id: MemberId| {
         let held = status.held.iter().find(|(of, _)| *of == id);
         held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))
     };
     let all_known = known.len() == addresses.len();
-    if all_known && addresses.len() < set.voters.len() {
-        // It was at an address that isn't a member's any more, and hasn't called since.
-        let left = set.voters.iter().find(|id| !known.contains(id));
+    if all_known && voter_count < set.voters.len() {
+        // It was at an address that isn't a member's any more, and hasn't called since; or it is to
+        // have no vote.
+        let left = set.voters.iter().find(|id| !has_vote(id));
         return left.map(|id| Change::Remove(*id));
     }
-    for id in &known {
-        if set.voters.contains(id) {
+    for (id, votes) in known.iter().copied() {
+        if set.voters.contains(&id) {
             continue;
         }
-        if !set.learners.contains(id) {
-            return Some(Change::AddLearner(*id));
+        if !set.learners.contains(&id) {
+            return Some(Change::AddLearner(id));
         }
-        if !is_near(*id) {
+        if !votes || !is_near(id) {
             continue;
         }
-        if set.voters.len() < addresses.len() {
-            return Some(Change::Promote(*id));
+        if set.voters.len() < voter_count {
+            return Some(Change::Promote(id));
         }
-        let lost: Vec<&MemberId> = set.voters.iter().filter(|id| !known.contains(id)).collect();
+        let lost: Vec<&MemberId> = set.voters.iter().filter(|id| !has_vote(id)).collect();
         if let [lost] = lost[..] {
             return Some(Change::Remove(*lost));
         }
     }
-    let left = set.learners.iter().find(|id| all_known && !known.contains(id));
+    let left = set.learners.iter().find(|id| all_known && !is_known(id));
     left.map(|id| Change::Remove(*id))
 }
 
@@ -151,11 +168,37 @@ mod tests {
     }
 
     fn next(at: [u64; 3], voters: &[u64], learners: &[u64], held: u64) -> Option<Change> {
-        let addresses = at.iter().zip(["a:1", "b:1", "c:1"]);
-        let addresses = addresses.map(|(id, address)| {
-            (address.to_owned(), Some(MemberId(*id)).filter(|id| *id != MemberId(0)))
+        next_with(at.map(|id| (id, true)), voters, learners, held)
+    }
+
+    fn next_with(
+        at: [(u64, bool); 3],
+        voters: &[u64],
+        learners: &[u64],
+        held: u64,
+    ) -> Option<Change> {
+        let addresses = at.into_iter().zip(["a:1", "b:1", "c:1"]);
+        let addresses = addresses.map(|((id, votes), address)| {
+            let id = Some(MemberId(id)).filter(|id| *id != MemberId(0));
+            (address.to_owned(), Wanted { id, votes })
         });
         next_change(&addresses.collect(), &status(voters, learners, &[(9, held)]))
+    }
+
+    #[test]
+    fn votes_come_and_go_as_the_configuration_says() {
+        let (reader, all) = (MemberId(9), [(1, true), (2, true), (9, false)]);
+        // It comes without a vote, and gets none however near it is.
+        assert_eq!(next_with(all, &[1, 2], &[], 0), Some(Change::AddLearner(reader)));
+        assert_eq!(next_with(all, &[1, 2], &[9], 1_000), None);
+        // It had one, and gets it back.
+        assert_eq!(next_with(all, &[1, 2, 9], &[], 1_000), Some(Change::Remove(reader)));
+        assert_eq!(next([1, 2, 9], &[1, 2], &[9], 1_000), Some(Change::Promote(reader)));
+        // The vote goes from one to another.
+        let other = [(1, true), (2, false), (9, true)];
+        assert_eq!(next_with(other, &[1, 2], &[9], 1_000), Some(Change::Remove(MemberId(2))));
+        // Where it isn't known who is somewhere, none loses a vote.
+        assert_eq!(next_with([(1, true), (0, true), (9, false)], &[1, 2, 9], &[], 0), None);
     }
 
     #[test]
