@@ -10,8 +10,8 @@
     python3 conformance/replica_set.py --frond ... --versions
     python3 conformance/replica_set.py --frond ... --backups
     python3 conformance/replica_set.py --frond ... --other-frond PATH     another build, beside that
-    python3 conformance/replica_set.py --frond ... --seconds 3600 --outages FILE
-    python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
+    python3 conformance/replica_set.py --frond ... --seconds 3600 --pauses 0 --outages FILE
+    python3 conformance/replica_set.py --frond ... --driver node --driver go      with other drivers, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
 done twice, whichever member is killed or frozen; and it goes on soon.
@@ -37,6 +37,7 @@ Method:
    begin by themselves.
 7. With --change-members two members are added and two removed, of which one leads first and one is
    down. Those that are must be told by all, those that were must say so, and none may be disturbed.
+   One is hidden and never leads; one has no vote; reads by tag come to the one that has it.
 8. With --change-streams clients follow all of it: one reads from the leader, one from secondaries, one
    from any, and the last begins at a moment that is long over. The driver goes on behind the last
    event where a member went away. All must be told the same, in the same order, each acknowledged
@@ -53,7 +54,8 @@ Method:
    be of one moment. It is restored, and a new set of three clones it: its members must have the same.
 12. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
    others to recover, be read by no client, and recover as soon as there is a leader.
-13. `frond replicas --compare` must say that all members hold the same, and that one is away which is.
+13. A leader that reaches no other member answers no linearizable read.
+14. `frond replicas --compare` must say that all members hold the same, and that one is away which is.
 """
 
 import argparse
@@ -62,19 +64,23 @@ import random
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 from urllib.parse import quote_plus
 
-from bson import Timestamp
+from bson import Timestamp, decode, encode
 from pymongo import MongoClient, ReadPreference
 from pymongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import Secondary
 from pymongo.write_concern import WriteConcern
 
+from fail_over import DRIVERS, Clients, commands
 from namespaces import PORT, Network, SmallDisk
 from ports import free_port, free_ports
 
@@ -86,6 +92,8 @@ HELLO_MS, BUSY_HELLO_MS = 300, 2000
 ACCOUNTS = 8
 MONEY = 1000
 LIST_LENGTH = 40
+# How often it is looked whether another leads.
+LOOK_SECONDS = 0.02
 KILLED_SECONDS_MAX = 5
 FROZEN_SECONDS_MAX = 10
 SMALL_DISK_MEGABYTES = 400
@@ -111,6 +119,27 @@ TOKENS = "tokens"
 OUTAGE_BOUNDS = [0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
+
+
+def message(body):
+    """A command as a message of MongoDB's wire protocol (OP_MSG)."""
+    content = struct.pack("<ib", 0, 0) + encode(body)
+    return struct.pack("<iiii", HEADER_BYTES + len(content), 1, 0, 2013) + content
+
+
+HEADER_BYTES, BODY_OFFSET = 16, 5
+HELLO = message({"hello": 1, "$db": "admin"})
+
+
+def received(stream, count):
+    """So many bytes of a stream."""
+    found = b""
+    while len(found) < count:
+        part = stream.recv(count - len(found))
+        if not part:
+            raise ConnectionResetError("the stream has ended")
+        found += part
+    return found
 
 
 class Wrong(Exception):
@@ -160,12 +189,15 @@ class Member:
         return MongoClient(self.address, directConnection=True, **options)
 
     def hello(self):
-        """What it says of itself; None if it says nothing soon."""
+        """What it says of itself; None if it says nothing soon. A driver would add its own time."""
+        host, port = self.address.split(":")
         try:
-            limits = {"connectTimeoutMS": Member.hello_ms, "socketTimeoutMS": Member.hello_ms}
-            with MongoClient(self.address, directConnection=True, **limits) as client:
-                return client.admin.command("hello")
-        except PyMongoError:
+            with socket.create_connection((host, int(port)), Member.hello_ms / 1000) as stream:
+                stream.sendall(HELLO)
+                answer = received(stream, HEADER_BYTES)
+                (length,) = struct.unpack_from("<i", answer)
+                return decode(received(stream, length - HEADER_BYTES)[BODY_OFFSET:])
+        except OSError:
             return None
 
 
@@ -204,6 +236,8 @@ class Set:
                 member.builds = [os.path.abspath(frond), os.path.abspath(options.other_frond)]
         self.uri = f"mongodb://{','.join(addresses)}/?replicaSet={SET}"
         self.login = {}
+        # Clients in other languages, if there are any.
+        self.drivers = None
         for member in self.members:
             member.start()
 
@@ -228,6 +262,8 @@ class Set:
         return member
 
     def remove(self):
+        if self.drivers:
+            self.drivers.kill()
         for member in self.members + self.former:
             member.process.send_signal(signal.SIGCONT)
             member.kill()
@@ -269,6 +305,7 @@ class Set:
                 return *found, seconds
             if seconds > SECONDS_MAX:
                 raise Wrong(f"no member leads after {SECONDS_MAX} seconds")
+            time.sleep(LOOK_SECONDS)
 
 
 class Writer(threading.Thread):
@@ -514,14 +551,24 @@ def await_reached(set_):
             time.sleep(0.1)
 
 
-def disturb(set_, chance, told, busy):
+def await_all(set_):
+    """Waits until all members can be read, for a while at most: then another may be taken away."""
+    deadline = time.monotonic() + KILLED_SECONDS_MAX
+    while time.monotonic() < deadline:
+        hellos = [member.hello() for member in set_.members]
+        if all(it and (it["secondary"] or it["isWritablePrimary"]) for it in hellos):
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+def disturb(set_, chance, told, options):
     """Takes a member away for a while; notes how long it takes until another leads."""
     leader, term, _ = set_.await_leader()
     kinds = ["kill", "kill", "freeze", "step down"]
     kinds += ["cut", "cut what it sends", "cut what it hears"] if set_.network else []
     kinds += ["full disk"] if leader.disk else []
     kind = chance.choice(kinds)
-    member = leader if chance.random() < 0.7 else chance.choice(set_.members)
+    member = leader if chance.random() < (0.7 if options.pauses else 0.9) else chance.choice(set_.members)
     others = [it.number for it in set_.members if it is not member]
     if kind == "step down":
         try:
@@ -550,9 +597,9 @@ def disturb(set_, chance, told, busy):
         _, _, seconds = set_.await_leader(term, away)
         told.append((kind, seconds))
         most = KILLED_SECONDS_MAX if kind in ("kill", "step down") else FROZEN_SECONDS_MAX
-        if seconds > most and not busy:
+        if seconds > most and not options.busy:
             raise Wrong(f"{kind}: another leads after {seconds:.1f} seconds")
-    time.sleep(chance.random() * 2)
+    time.sleep(chance.random() * 2 * options.pauses)
     if kind == "kill":
         member.start()
     elif kind == "freeze":
@@ -561,17 +608,13 @@ def disturb(set_, chance, told, busy):
         member.disk.free()
     elif kind.startswith("cut"):
         set_.network.heal()
-    time.sleep(chance.random() * 3)
+    time.sleep(chance.random() * 3 * options.pauses)
     if member.process.poll() is not None:
         if kind != "full disk":
             raise Wrong(f"{kind}: {member.address} ended with {member.process.returncode}")
         member.start()
-
-
-def start_node(set_, modules, seconds):
-    """Node's driver beside the writers; None without its modules."""
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fail_over.mjs")
-    return modules and subprocess.Popen(["node", script, modules, set_.uri, str(seconds)])
+    if not options.pauses:
+        await_all(set_)
 
 
 def run(set_, options):
@@ -583,6 +626,7 @@ def run(set_, options):
     client = set_.client()
     client.bank.accounts.insert_many([{"_id": it, "money": MONEY} for it in range(ACCOUNTS)])
     refuse_on_secondaries(set_)
+    read_linearizably(set_)
     followers = begun = before = None
     if options.change_streams:
         begun, followers = start_followers(set_)
@@ -591,11 +635,11 @@ def run(set_, options):
     writers = [Writer(set_, number, options.seed, stop) for number in range(CLIENTS)]
     for writer in writers:
         writer.start()
-    node = start_node(set_, options.node, options.seconds)
+    set_.drivers = Clients(options.commands, set_.uri, options.seconds)
     told = []
     end = time.monotonic() + options.seconds
     while time.monotonic() < end and not any(writer.fault for writer in writers):
-        disturb(set_, chance, told, options.busy)
+        disturb(set_, chance, told, options)
     if not any(writer.fault for writer in writers):
         lose_end(set_)
         if followers:
@@ -617,8 +661,8 @@ def run(set_, options):
             raise Wrong("a client hangs")
         if writer.fault:
             raise Wrong(f"client {writer.number}: {writer.fault!r}")
-    if node and node.wait(SECONDS_MAX) != 0:
-        raise Wrong("Node's driver was told what isn't so")
+    if failed := set_.drivers.end(SECONDS_MAX):
+        raise Wrong(f"drivers were told what isn't so: {failed}")
     await_same(set_)
     found = [check(member, writers) for member in set_.members]
     if any(it != found[0] for it in found):
@@ -1095,6 +1139,7 @@ def change_members(set_):
         await_said(set_, "has a vote", votes + 1)
         print(f"{member.address} is a member after {time.monotonic() - begun:.1f} s")
     await_hosts(set_)
+    give_parts(set_)
     # Two of five may be away.
     away = set_.members[1:3]
     for member in away:
@@ -1129,6 +1174,88 @@ def change_members(set_):
     time.sleep(5)
     if set_.leader(term - 1) != (leader, term):
         raise Wrong("members that were removed disturb the set")
+
+
+def configure(set_, member, **fields):
+    """Gives a member other values in the configuration."""
+    def changed(members):
+        return [{**it, **fields} if it["host"] == member.address else it for it in members]
+
+    deadline = time.monotonic() + SECONDS_MAX
+    while True:
+        leader, _, _ = set_.await_leader()
+        try:
+            with leader.client() as client:
+                config = client.admin.command("replSetGetConfig")["config"]
+                config["members"], config["version"] = changed(config["members"]), config["version"] + 1
+                client.admin.command("replSetReconfig", config)
+                return
+        except (ConnectionFailure, OperationFailure) as error:
+            if time.monotonic() > deadline:
+                raise Wrong(f"the configuration isn't taken: {error!r}") from error
+            time.sleep(0.2)
+
+
+def await_hello(member, what, is_so):
+    """Waits until a member says of itself what it should."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not ((hello := member.hello()) and is_so(hello)):
+        if time.monotonic() > deadline:
+            raise Wrong(f"{member.address} isn't {what}: {hello}")
+        time.sleep(0.1)
+
+
+def give_parts(set_):
+    """One member is hidden and never leads, one has no vote, and one has tags."""
+    leader, term, _ = set_.await_leader()
+    hidden, mute, tagged = [it for it in set_.members if it is not leader][:3]
+    configure(set_, hidden, priority=0, hidden=True)
+    await_hello(hidden, "hidden", lambda it: it.get("hidden") and it.get("passive"))
+    configure(set_, mute, priority=0, votes=0)
+    configure(set_, tagged, tags={"use": "reports"})
+    await_hello(tagged, "tagged", lambda it: it.get("tags") == {"use": "reports"})
+    for other in set_.members:
+        await_hello(other, "told of them", lambda it: hidden.address not in it["hosts"] + it["passives"]
+                    and it["passives"] == [mute.address])
+    with set_.client() as client:
+        preference = Secondary(tag_sets=[{"use": "reports"}])
+        collection = client.bank.get_collection("accounts", read_preference=preference)
+        deadline = time.monotonic() + SECONDS_MAX
+        while True:
+            leader, _, _ = set_.await_leader()
+            cursor = collection.find({})
+            list(cursor)
+            found = f"{cursor.address[0]}:{cursor.address[1]}"
+            if found == tagged.address:
+                break
+            if time.monotonic() > deadline:
+                raise Wrong(f"a read by tag came to {found}")
+        status = client.admin.command("replSetGetStatus")
+        if status["votingMembersCount"] != len(set_.members) - 1:
+            raise Wrong(f"a set with a member without a vote tells {status['votingMembersCount']} votes")
+    for _ in range(4):
+        leader, term, _ = set_.await_leader()
+        leader.kill()
+        leader.start()
+        leader, term, _ = set_.await_leader(term)
+        if leader in (hidden, mute):
+            raise Wrong(f"{leader.address} has priority 0, and leads")
+        await_all(set_)
+    for wrong, code in [({"priority": 1, "hidden": True}, 2), ({"votes": 0}, 2)]:
+        with leader.client() as client:
+            config = client.admin.command("replSetGetConfig")["config"]
+            config["members"][0].update(wrong)
+            config["version"] += 1
+            try:
+                client.admin.command("replSetReconfig", config)
+                raise Wrong(f"a member with {wrong} was taken")
+            except OperationFailure as error:
+                if error.code != code:
+                    raise Wrong(f"a member with {wrong} was refused with {error.details}") from error
+    for member in (hidden, mute, tagged):
+        configure(set_, member, priority=1, votes=1, hidden=False, tags={})
+    await_hosts(set_)
+    print("a hidden member, one without a vote, one with tags: each as told, and with a vote again")
 
 
 def await_removed(member):
@@ -1231,6 +1358,30 @@ def refuse_on_secondaries(set_):
                         raise Wrong(f"a secondary refused a {what} with {error.details}") from error
 
 
+def read_linearizably(set_):
+    """A leader that reaches no other member answers no linearizable read, though it answers others."""
+    leader, _, _ = set_.await_leader()
+    others = [member for member in set_.members if member is not leader]
+    linearizable = {"find": "accounts", "readConcern": {"level": "linearizable"}, "maxTimeMS": 1000}
+    with leader.client(serverSelectionTimeoutMS=SECONDS_MAX * 1000) as client:
+        begun = time.monotonic()
+        if len(client.bank.command(linearizable)["cursor"]["firstBatch"]) != ACCOUNTS:
+            raise Wrong("a linearizable read doesn't read what is there")
+        seconds = time.monotonic() - begun
+        for member in others:
+            member.process.send_signal(signal.SIGSTOP)
+        try:
+            client.bank.command({"find": "accounts"})
+            told = client.bank.command(linearizable)
+        except (ConnectionFailure, OperationFailure) as error:
+            told = (error.details or {}).get("code") if isinstance(error, OperationFailure) else 10107
+        for member in others:
+            member.process.send_signal(signal.SIGCONT)
+    if told not in (50, 10107, 11600, 91, 189):
+        raise Wrong(f"a leader that reached no other answered a linearizable read: {told}")
+    print(f"a linearizable read took {1000 * seconds:.1f} ms, and none was answered without a majority ({told})")
+
+
 def outages(told):
     """How long the set had no leader, as a table: by what happened, how often it took how long."""
     kinds = sorted({kind for kind, _ in told})
@@ -1273,6 +1424,8 @@ def main():
     parser.add_argument("--other-frond", help="another build, of which members are, too")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", default=str(random.randrange(1 << 32)))
+    parser.add_argument("--pauses", type=float, default=1,
+                        help="how long a member is away, and the next isn't yet; 0: as short as can be")
     parser.add_argument("--busy", action="store_true", help="tell how soon another leads, and don't ask for it")
     parser.add_argument("--auth", action="store_true", help="ask clients for a user")
     parser.add_argument("--network", action="store_true", help="cut connections (Linux, as root)")
@@ -1283,16 +1436,18 @@ def main():
     parser.add_argument("--versions", action="store_true", help="record versions, clone and pull")
     parser.add_argument("--backups", action="store_true", help="back a member up, and restore that into a new set")
     parser.add_argument("--outages", metavar="FILE", help="write how long the set was without a leader")
-    parser.add_argument("--node", help="folder whose node_modules has Node's driver")
+    parser.add_argument("--driver", action="append", default=[], choices=DRIVERS, help="with this one, too")
+    parser.add_argument("--node-modules", type=Path, help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
-    if arguments.auth and arguments.node:
-        parser.error("Node's driver has no user: --node without --auth")
+    if arguments.auth and arguments.driver:
+        parser.error("other drivers have no user: --driver without --auth")
     if arguments.network and arguments.change_members:
         parser.error("a new member has no network of its own: --change-members without --network")
     if arguments.network and arguments.backups:
         parser.error("members are backed up on the machine itself: --backups without --network")
     if arguments.auth and arguments.network:
         parser.error("the first user is made on the machine itself: --auth without --network")
+    arguments.commands = commands(arguments.driver, Path(arguments.frond), arguments.node_modules)
     if arguments.busy:
         Member.hello_ms = BUSY_HELLO_MS
     root = tempfile.mkdtemp(prefix="frond-set-")

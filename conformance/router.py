@@ -578,7 +578,7 @@ def audit(lines, writer, direct=None):
 
 def start_node(lines, modules, seconds):
     uri = f"mongodb://{','.join(router.address for router in lines.routers)}/"
-    program = os.path.join(os.path.dirname(__file__), "fail_over.mjs")
+    program = os.path.join(os.path.dirname(__file__), "applications", "fail_over", "fail_over.mjs")
     return subprocess.Popen(["node", program, modules, uri, str(seconds)])
 
 

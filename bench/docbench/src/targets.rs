@@ -46,6 +46,7 @@ pub const KNOWN: &[Known] = &[
     Known { name: "frond", title: "Frond, its server, MongoDB's wire", program: "frond" },
     Known { name: "frond-plain", title: "its server without a driver", program: "frond" },
     Known { name: "frond-secured", title: "its server with TLS and users", program: "frond" },
+    Known { name: "frond-set", title: "three servers, a replica set", program: "frond" },
     Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", program: "" },
     Known { name: "postgres", title: "PostgreSQL, documents as JSONB", program: "initdb" },
     Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", program: "mariadbd" },
@@ -113,6 +114,11 @@ fn start_known(
             let (mut server, uri) = managed::frond::start_secured(places, settings)?;
             let uri = mongo::with_user(&uri, &mut server)?;
             mongo(name, &uri, Some(server), Durability::Synced, settings)
+        }
+        #[cfg(feature = "mongo")]
+        "frond-set" => {
+            let (servers, uri) = managed::frond::start_set(places, settings)?;
+            mongo(name, &uri, Some(servers), Durability::Synced, settings)
         }
         #[cfg(feature = "mongo")]
         "ferretdb" => {

@@ -1,6 +1,6 @@
 // One more driver over fail-overs: Node's, beside the writers of replica_set.py, which starts it.
 //
-//     node conformance/fail_over.mjs MODULES URI SECONDS
+//     node conformance/applications/fail_over/fail_over.mjs MODULES URI SECONDS
 //
 // MODULES is the folder whose node_modules has the driver.
 //

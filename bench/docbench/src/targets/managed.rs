@@ -36,6 +36,8 @@ pub struct Server {
     child: Child,
     log: PathBuf,
     name: String,
+    /// Those that it works with, stopped after it.
+    companions: Vec<Server>,
 }
 
 impl Server {
@@ -47,7 +49,7 @@ impl Server {
         let child = command
             .spawn()
             .map_err(|error| Failure::Other(format!("{name} could not be started: {error}")))?;
-        Ok(Server { child, log, name: name.into() })
+        Ok(Server { child, log, name: name.into(), companions: Vec::new() })
     }
 
     /// Waits until `try_connect` succeeds.
@@ -71,9 +73,16 @@ impl Server {
         }
     }
 
-    /// Its process.
-    pub fn process(&self) -> u32 {
-        self.child.id()
+    /// Has `companion` run as long as this one does.
+    pub fn with(mut self, companion: Server) -> Server {
+        self.companions.push(companion);
+        self
+    }
+
+    /// Its process, and those of its companions.
+    pub fn processes(&self) -> Vec<u32> {
+        let companions = self.companions.iter().flat_map(Server::processes);
+        [self.child.id()].into_iter().chain(companions).collect()
     }
 
     fn log_end(&self) -> String {

@@ -168,7 +168,7 @@ impl Target for MySql {
     }
 
     fn processes(&self) -> Vec<u32> {
-        self.server.iter().map(Server::process).collect()
+        self.server.iter().flat_map(Server::processes).collect()
     }
 }
 
