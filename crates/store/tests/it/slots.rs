@@ -14,7 +14,7 @@ use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::tiered::{LogPlace, PlacedSlots, TieredDisk, TieredOptions};
 use frond_store::{ChunkStore, StoreError};
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{DepotFaults, Random, SimDepot, SimDisk};
 
 use crate::{SMALL, blob};
@@ -185,8 +185,8 @@ fn begin(disk: &SimDisk, bucket: &SimDepot) -> Arc<TieredDisk> {
     home
 }
 
-/// Leaders follow one another, the old ones going on.
-fn follow_one_another(mut random: Random, faults: DepotFaults) {
+/// Leaders follow one another, the old ones going on. Returns how many took over.
+fn follow_one_another(mut random: Random, faults: DepotFaults) -> usize {
     let bucket = SimDepot::new(random.next());
     let home = begin(&SimDisk::new(random.next()), &bucket);
     bucket.set_faults(faults);
@@ -237,16 +237,22 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
         before = found;
         leaders.push(Leader::new(home));
     }
+    let leader_count = world.lock().unwrap().0.len();
+    leader_count - 1
 }
 
 #[test]
 fn acknowledged_writes_are_taken_over_and_deposed_writers_refused() {
-    for_seeds(200, |random| follow_one_another(random, DepotFaults::default()));
+    let mut count = 0;
+    for_seeds(200, |random| count += follow_one_another(random, DepotFaults::default()));
+    assert_met("take-overs", count, 1_200);
 }
 
 #[test]
 fn a_bucket_that_answers_badly_changes_nothing_of_that() {
-    for_seeds(200, |random| follow_one_another(random, DepotFaults::MANY));
+    let mut count = 0;
+    for_seeds(200, |random| count += follow_one_another(random, DepotFaults::MANY));
+    assert_met("take-overs", count, 200);
 }
 
 /// Several groups are on their way at once, and the one that is reported first may be any of them.
