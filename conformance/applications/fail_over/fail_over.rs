@@ -31,7 +31,7 @@ struct Told {
     unknown: usize,
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Done {
     let mut arguments = std::env::args().skip(1);
     let usage = "usage: fail-over URI SECONDS";
@@ -44,11 +44,9 @@ async fn main() -> Done {
     let accounts = collection(&client, "accounts");
     accounts.insert_many((0..ACCOUNTS).map(|it| doc! { "_id": it, "money": MONEY })).await?;
     let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
-    let lanes = (0..LANES).map(|lane| tokio::spawn(run(client.clone(), lane, end)));
-    let mut all = Vec::new();
-    for lane in lanes.collect::<Vec<_>>() {
-        all.push(lane.await??);
-    }
+    // The driver's futures of transactions can't be sent to other threads.
+    let lanes = (0..LANES).map(|lane| run(client.clone(), lane, end));
+    let all = futures_util::future::try_join_all(lanes).await?;
     report(&client, &all).await
 }
 

@@ -368,9 +368,10 @@ fn changes_go_with_collections_that_changed_names() {
     assert_eq!(all(&main, "a")[0], thing(100, 7));
 }
 
-/// What a side made under a name that the other side gave to a collection is merged with that one.
+/// A name that a side has still is the collection's, whatever is under it: the one that was renamed
+/// away is taken for a copy, and nothing is lost.
 #[test]
-fn a_new_collection_stays_beside_one_that_got_its_name() {
+fn a_name_that_is_there_still_is_the_collections() {
     let (_frond, main, _side) = swapped_on_the_side();
     main.rename_collection("b", "c", false).expect("it is there");
     insert(&main, "b", &[thing(7, 7)]);
@@ -378,9 +379,10 @@ fn a_new_collection_stays_beside_one_that_got_its_name() {
     let rules = MergeRules { on_conflict: Some(MergeSide::Theirs), ..MergeRules::default() };
     let request = MergeRequest { merge_in: "side".to_owned(), rules, ..MergeRequest::default() };
     main.merge(&request).expect("it is decided");
-    assert_eq!(names(&main), ["a", "b"]);
-    let both = [(0, 5), (1, 0), (2, 0), (3, 0), (7, 7)].map(|(id, a)| thing(id, a));
-    assert_eq!((all(&main, "a").len(), all(&main, "b")), (20, both.to_vec()));
+    assert_eq!(names(&main), ["a", "b", "c"]);
+    let things = [(0, 5), (1, 0), (2, 0), (3, 0)].map(|(id, a)| thing(id, a));
+    assert_eq!((all(&main, "a"), all(&main, "b")), (vec![thing(7, 7)], things.to_vec()));
+    assert_eq!(all(&main, "c").len(), 20);
 }
 
 /// Renames, drops and changes at random, in a branch and in its whole copy.
