@@ -158,9 +158,8 @@ impl OpenCursor {
         }
         let (mut count, mut largest, before) = (0_u64, 0, answer.bytes());
         let is_last = loop {
-            match size.is_awaited {
-                true => room.operation.check_killed()?,
-                false => room.operation.check()?,
+            if size.is_awaited {
+                room.operation.check_killed()?;
             }
             let has_all = size.documents_max.is_some_and(|max| count >= max);
             if has_all && !room.can_keep(largest) {
@@ -176,6 +175,11 @@ impl OpenCursor {
                 }
                 Err(error) => return Err(error),
             };
+            // Not before: a pipeline that ends in `$out` has nothing to give, and has written all
+            // by now.
+            if !size.is_awaited {
+                room.operation.check()?;
+            }
             let document_bytes = document.as_bytes().len();
             let bytes = answer.bytes() + document_bytes + ELEMENT_BYTES_MAX;
             let is_full = has_all || count > 0 && bytes - before > BATCH_BYTES_MAX;

@@ -72,13 +72,19 @@ impl Memory {
         documents_max: Option<u64>,
         is_single: bool,
     ) -> Result<(usize, bool, Option<MemoryShare>), i32> {
+        self.batch_within(cursor, documents_max, is_single, &Common::default())
+    }
+
+    /// The same by a command with these fields.
+    fn batch_within(
+        &self,
+        cursor: &mut OpenCursor,
+        documents_max: Option<u64>,
+        is_single: bool,
+        common: &Common,
+    ) -> Result<(usize, bool, Option<MemoryShare>), i32> {
         let peer = Arc::new(Peer::new(1, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
-        let running = self.operations.begin(
-            &peer,
-            "find",
-            ("test", &DocumentBuf::empty()),
-            &Common::default(),
-        );
+        let running = self.operations.begin(&peer, "find", ("test", &DocumentBuf::empty()), common);
         let share = RefCell::new(None);
         let room = AnswerMemory {
             answers: &self.answers,
@@ -125,6 +131,16 @@ fn an_error_of_the_look_ahead_fails_the_next_batch() {
     assert_eq!(batch(&mut cursor, Some(2)), (2, false));
     let memory = Memory::new(64 << 20, 64 << 20);
     assert_eq!(memory.batch(&mut cursor, Some(2), false).err(), Some(2));
+}
+
+/// A pipeline that ends in `$out` has written when it gives nothing: it didn't fail.
+#[test]
+fn what_gives_nothing_is_never_too_late() {
+    let memory = Memory::new(64 << 20, 64 << 20);
+    let late = Common { time_max: Some(std::time::Duration::ZERO), ..Common::default() };
+    let found = |count| memory.batch_within(&mut cursor(count, None), None, false, &late);
+    assert!(matches!(found(0), Ok((0, true, _))));
+    assert_eq!(found(1).err(), Some(50));
 }
 
 #[test]
