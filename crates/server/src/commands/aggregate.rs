@@ -5,7 +5,7 @@ use frond_doc::Value;
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
-use crate::commands::{change_stream, explain, find, sources, write};
+use crate::commands::{change_stream, explain, find, nested_sources, sources, write};
 use crate::common_fields::Level;
 use crate::fields::Fields;
 use crate::operations::CurrentOperation;
@@ -52,6 +52,11 @@ pub fn run(request: &Request<'_>) -> Answer {
         let message = "The 'cursor' option is required, except for aggregate with the explain \
                        argument";
         return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    let stages = command.request.pipeline.as_value().as_array();
+    let nested = stages.map(|stages| nested_sources::rewrite(request, stages)).transpose()?;
+    if let Some(pipeline) = nested.flatten() {
+        command.request.pipeline = pipeline;
     }
     let documents = match sources::rewrite(request, collection, &command.request)? {
         Some(rewritten) => database.aggregate(None, &rewritten)?,

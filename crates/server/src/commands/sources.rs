@@ -11,8 +11,7 @@ use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, SupportLevel};
 
 use crate::commands::{
-    catalog, latencies, nested_sources, operation, reply, session_list, set_configuration, stats,
-    users,
+    catalog, latencies, operation, reply, session_list, set_configuration, stats, users,
 };
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
@@ -74,8 +73,7 @@ pub fn documents_of(
     }
 }
 
-/// Replaces a first stage of this kind, also of pipelines within `$lookup` and `$unionWith`; `None`
-/// if there is none.
+/// Replaces a first stage of this kind; `None` if there is none.
 ///
 /// # Errors
 /// The reason for which the stage is refused.
@@ -90,19 +88,11 @@ pub fn rewrite(
         let pipeline = with_documents(&documents, stages.iter());
         return Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }));
     }
-    let nested = nested_sources::rewrite(request, stages)?;
-    let stages = nested.as_ref().and_then(|nested| nested.as_value().as_array()).unwrap_or(stages);
-    let first = match first_stage(stages) {
-        Some((name, options)) => documents(request, collection, name, options)?,
-        None => None,
-    };
-    Ok(match first {
-        Some(documents) => {
-            let pipeline = with_documents(&documents, stages.iter().skip(1));
-            Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() })
-        }
-        None => nested.map(|pipeline| AggregateRequest { pipeline, ..aggregate.clone() }),
-    })
+    let Some((name, options)) = first_stage(stages) else { return Ok(None) };
+    Ok(documents(request, collection, name, options)?.map(|documents| {
+        let pipeline = with_documents(&documents, stages.iter().skip(1));
+        AggregateRequest { pipeline, hint: None, ..aggregate.clone() }
+    }))
 }
 
 /// The first stage of a pipeline, and its options.
