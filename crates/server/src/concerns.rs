@@ -21,6 +21,7 @@ use frond_db::{Error, Interrupt, ReadPoint};
 use frond_doc::{Document, Timestamp};
 use frond_query::Code;
 
+use crate::commands::aggregate::writes_output;
 use crate::commands::{Command, Run};
 use crate::common_fields::Part;
 use crate::common_fields::{Common, Level};
@@ -102,14 +103,6 @@ fn takes_write_concern(name: &str) -> bool {
 /// Whether a command writes: it takes a write concern always, or its pipeline ends in a collection.
 pub fn writes(name: &str, body: Document<'_>) -> bool {
     if name == "aggregate" { writes_output(body) } else { takes_write_concern(name) }
-}
-
-/// Whether the pipeline of an `aggregate` ends in a collection.
-fn writes_output(body: Document<'_>) -> bool {
-    let stages = body.get("pipeline").and_then(|stages| stages.as_array());
-    let last = stages.and_then(|stages| stages.iter().last());
-    let last = last.and_then(|stage| stage.as_document()).and_then(|stage| stage.iter().next());
-    last.is_some_and(|(name, _)| ["$merge", "$out"].contains(&name))
 }
 
 /// The moment at which a command reads that asks for the level `snapshot`; it is leased if the

@@ -1,7 +1,7 @@
 //! `aggregate`.
 
 use frond_db::{AggregateRequest, Error, Interrupt};
-use frond_doc::Value;
+use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
@@ -62,8 +62,17 @@ pub fn run(request: &Request<'_>) -> Answer {
         Some(rewritten) => database.aggregate(None, &rewritten)?,
         None => database.aggregate(collection, &command.request)?,
     };
+    command.batch.has_written = writes_output(request.body) && command.batch.size != Some(0);
     let namespace = request.namespace(collection.unwrap_or(NO_COLLECTION));
     reply::first_batch(request, namespace, Box::new(documents), command.batch)
+}
+
+/// Whether the pipeline of an `aggregate` ends in a collection.
+pub fn writes_output(body: Document<'_>) -> bool {
+    let stages = body.get("pipeline").and_then(|stages| stages.as_array());
+    let last = stages.and_then(|stages| stages.iter().last());
+    let last = last.and_then(|stage| stage.as_document()).and_then(|stage| stage.iter().next());
+    last.is_some_and(|(name, _)| ["$merge", "$out"].contains(&name))
 }
 
 /// Checks that what is explained is read at the level `local`, as MongoDB does.

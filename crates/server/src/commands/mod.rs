@@ -3,7 +3,7 @@
 //! A handler reads its fields (and refuses those that it doesn't know), calls the database, and
 //! returns the answer without `ok`. docs/commands.md describes each.
 
-mod aggregate;
+pub(crate) mod aggregate;
 mod bulk_write;
 mod catalog;
 mod certificate_login;

@@ -33,6 +33,9 @@ pub struct BatchOptions {
     pub current: CurrentOperation,
     /// The behaviour at the end: whether the cursor stays open for documents that come later.
     pub following: Following,
+    /// It has written its documents to a collection, and returns none: an operation that is out of
+    /// time by now is done all the same.
+    pub has_written: bool,
     /// Set when no more documents can come.
     pub is_over: Option<Arc<AtomicBool>>,
     /// The change stream that it reads.
@@ -66,7 +69,7 @@ pub fn first_batch(
     let documents_max = Some(options.size.unwrap_or(FIRST_BATCH_DOCUMENTS));
     let size = BatchSize { documents_max, is_single: options.is_single, is_awaited: false };
     let mut answer = begin_batch("firstBatch");
-    let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
+    let is_last = options.has_written || cursor.next_batch(&mut answer, size, &request.room())?;
     count_returned(request, &cursor);
     if is_last || options.is_single {
         return Ok(end_batch(answer, 0, &cursor.facts));

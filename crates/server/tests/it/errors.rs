@@ -418,3 +418,27 @@ fn read_preferences_are_checked_for_every_command() {
         client.ok("test", &ping);
     }
 }
+
+/// Whenever its time ends, before, while or after it writes.
+#[test]
+fn an_output_that_is_out_of_time_was_not_written() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> = (0..400).map(|id| format!(r#"{{"_id": {id}}}"#)).collect();
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(", ")));
+    for round in 0..80 {
+        let stages = format!(r#"[{{"$set": {{"round": {round}}}}}, {{"$out": "d"}}]"#);
+        let millis = 1 + round % 16;
+        let command = format!(
+            r#"{{"aggregate": "c", "pipeline": {stages}, "cursor": {{}}, "maxTimeMS": {millis}}}"#
+        );
+        let code = match client.0.command("test", json(&command).view()) {
+            Err(ClientError::Command { code, .. }) => Some(code),
+            other => other.map(|_| None).expect("answered"),
+        };
+        let found =
+            client.ok("test", &format!(r#"{{"count": "d", "query": {{"round": {round}}}}}"#));
+        let expected = if code.is_none() { 400 } else { 0 };
+        assert_eq!(found.get("n"), Some(Value::Int32(expected)), "{round}: {code:?}");
+    }
+}
