@@ -7,8 +7,8 @@
 //!    kept back for the message that has the turn, so one message can always be read to its end,
 //!    then the next.
 //! 3. What a connection holds for which others wait goes to a file if its client stalls
-//!    ([`crate::stalled_bytes`]). Where that can't be, it is closed if it takes longer than a client
-//!    that reads and writes all the time.
+//!    ([`crate::stalled_bytes`]). Where that can't be, it is closed if it takes longer than a
+//!    client that reads and writes all the time.
 //!
 //! A message that came compressed holds its compressed and its decompressed bytes. The message that
 //! has the turn may then hold more than is kept back, as does one that is larger than all the

@@ -4,8 +4,8 @@
 //! 2. The missing part of a large message is read straight into its own memory, in steps.
 //! 3. The memory of a message beyond [`FREE_BYTES`] comes from the [`MessageMemory`].
 //! 4. If others wait for that and the client stalls, the message goes to a file, with what comes of
-//!    it from then on, until all is here. So does one that has waited as long for memory: those that
-//!    stall, however many, delay it once.
+//!    it from then on, until all is here. So does one that has waited for memory as long: however
+//!    many stall, they delay it once.
 //!
 //! *Invariants*
 //! 1. Memory for a message grows with the bytes that came in, never with the length that its header
