@@ -14,8 +14,11 @@ pub fn give_back_soon() {
         && let Ok(program) = std::env::current_exe()
     {
         use std::os::unix::process::CommandExt;
-        let arguments = std::env::args_os().skip(1);
+        let mut arguments = std::env::args_os();
+        let mut again = std::process::Command::new(program);
+        // A link that is called mongod takes mongod's arguments.
+        again.arg0(arguments.next().unwrap_or_default());
         // It comes back only where that can't be done, which costs memory and nothing else.
-        let _ = std::process::Command::new(program).args(arguments).env(DELAY.0, DELAY.1).exec();
+        let _ = again.args(arguments).env(DELAY.0, DELAY.1).exec();
     }
 }

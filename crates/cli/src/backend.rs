@@ -217,6 +217,9 @@ pub fn open_failure(directory: &Path, error: &Error, in_use: &str) -> Failure {
     }
     let advice = match error.kind {
         ErrorKind::Damaged => format!("; frond fsck --data {directory} lists all damage"),
+        _ if message.contains("Permission denied") => {
+            "; run this as the user it belongs to".to_owned()
+        }
         _ => String::new(),
     };
     Failure::failed(format!("data directory {directory}: {message}{advice}"))

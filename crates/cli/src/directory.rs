@@ -10,7 +10,7 @@ use std::path::Path;
 use frond_vcs::remote::MANIFEST_NAMES;
 use frond_vcs::unrelated_file;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, describe};
 
 /// Refuses what is no data directory.
 ///
@@ -19,6 +19,9 @@ use crate::failure::Failure;
 pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
     let name = directory.display();
     check_no_file(directory)?;
+    if let Err(error) = directory.try_exists() {
+        return Err(Failure::failed(format!("data directory {name}: {}", describe(&error))));
+    }
     if !directory.is_dir() {
         return Err(Failure::failed(format!("there is no data directory {name}{advice}")));
     }

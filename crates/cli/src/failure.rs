@@ -14,9 +14,13 @@ const OUT_OF_DISK_SPACE: i64 = 14031;
 const FULL: &str = ": what was acknowledged is kept; free some space and run the command again";
 
 /// The code where there is no such database, branch or version.
-const NAMESPACE_NOT_FOUND: i64 = 26;
+pub const NAMESPACE_NOT_FOUND: i64 = 26;
+/// The code of most commands for a version that isn't there, and how their messages begin.
+const BAD_VALUE: i64 = 2;
+const NO_VERSION: &str = "no branch or revision ";
 /// What such an error names, and where to look for those there are.
 const LISTED: &[(&str, &str)] = &[
+    (NO_VERSION, "; frond branch DATABASE lists the branches, frond tag DATABASE the tags"),
     ("no tag ", "; frond tag DATABASE lists the tags"),
     ("no branch ", "; frond branch DATABASE lists the branches"),
     ("no remote ", ""),
@@ -126,6 +130,7 @@ impl fmt::Display for Failure {
                 f.write_str(match *code {
                     OUT_OF_DISK_SPACE => FULL,
                     NAMESPACE_NOT_FOUND => where_to_look(message),
+                    BAD_VALUE if message.starts_with(NO_VERSION) => where_to_look(message),
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
                     _ => "",
                 })

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::io::{self, Write};
 
-/// Writes a line to standard error. One that can't be written is dropped: a command doesn't fail,
-/// or stop in its middle, because its notices have no reader.
+use crate::output::plain;
+
+/// Writes a line to standard error, with what could steer a terminal escaped: notices quote names
+/// that others chose, such as those in a dump. One that can't be written is dropped: a command
+/// doesn't fail, or stop in its middle, because its notices have no reader.
 pub fn print(notice: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{notice}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain(&notice.to_string()));
 }

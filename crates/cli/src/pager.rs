@@ -1,7 +1,7 @@
 //! A pager between a long text and the terminal: `$PAGER`, or else `less`.
 //!
 //! It is started by the first output, so that an error alone is printed as usual. Where there is no
-//! such command, the text goes to the terminal. With `LESS` unset, `less` leaves what fits the
+//! such command, or `less` can't work (`TERM=dumb`), the text goes to the terminal. With `LESS` unset, `less` leaves what fits the
 //! screen there, keeps colours, and doesn't clear the screen (`FRX`), as with git.
 //!
 //! *Ctrl-C* goes to the pager, which ends a search by it. This process would end by it too, and
@@ -36,6 +36,10 @@ impl Pager {
     /// The pager that the environment names; `None` if it wants none.
     pub fn of_environment() -> Option<Pager> {
         let named = std::env::var("PAGER");
+        // There less asks for a key before it shows anything.
+        if named.is_err() && std::env::var_os("TERM").is_some_and(|name| name == "dumb") {
+            return None;
+        }
         let command = named.clone().unwrap_or_else(|_| "less".to_owned());
         if ["", "cat"].contains(&command.trim()) {
             return None;

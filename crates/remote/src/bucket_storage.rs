@@ -65,6 +65,17 @@ pub(crate) fn s3_builder(bucket: &str) -> Result<AmazonS3Builder, Error> {
     Ok(builder.with_allow_http(is_plain))
 }
 
+/// Credentials that no variable names are asked of the machine that Amazon rents out, at an address
+/// of its own, which means nothing elsewhere.
+pub fn without_credentials(what: &str) -> String {
+    const OF_MACHINE: &str = "169.254.169.254";
+    if what.contains(OF_MACHINE) {
+        format!("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY ({what})")
+    } else {
+        what.to_owned()
+    }
+}
+
 /// Returns the error that an object store reports.
 fn failed(name: &str, error: &StoreError) -> Error {
     let message = match error {
@@ -74,7 +85,7 @@ fn failed(name: &str, error: &StoreError) -> Error {
                      must be those of a user who has access ({error})"
             )
         }
-        _ => format!("{name}: {error}"),
+        _ => format!("{name}: {}", without_credentials(&error.to_string())),
     };
     Error::unavailable(message)
 }

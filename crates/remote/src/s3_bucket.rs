@@ -23,7 +23,7 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-use crate::bucket_storage::{object_path, s3_builder};
+use crate::bucket_storage::{object_path, s3_builder, without_credentials};
 use crate::runtime::block_on;
 
 /// Requests of one call that are on their way at once.
@@ -213,17 +213,6 @@ fn update_version(version: &ObjectVersion) -> UpdateVersion {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let (e_tag, version) = version.0.split_once('\n').unwrap_or((&version.0, ""));
     UpdateVersion { e_tag: some(e_tag), version: some(version) }
-}
-
-/// Credentials that no variable names are asked of the machine that Amazon rents out, at an address
-/// of its own, which means nothing elsewhere.
-fn without_credentials(what: &str) -> String {
-    const OF_MACHINE: &str = "169.254.169.254";
-    if what.contains(OF_MACHINE) {
-        format!("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY ({what})")
-    } else {
-        what.to_owned()
-    }
 }
 
 fn failed(name: &str, error: &StoreError) -> BucketError {

@@ -8,7 +8,7 @@ use frond_vcs::remote::RestoreRequest;
 
 use crate::arguments::{Answer, Target};
 use crate::commands::{backup, log};
-use crate::failure::Failure;
+use crate::failure::{Failure, NAMESPACE_NOT_FOUND};
 use crate::output::{documents_of, plain, shown_json, text_of};
 use crate::terminal::Terminal;
 
@@ -113,7 +113,8 @@ impl Restore {
             log::append_id(&mut command, "document", id);
         }
         let mut backend = self.target.open()?;
-        let answer = backend.execute(database, &command.build())?;
+        let answer = backend.execute(database, &command.build());
+        let answer = answer.map_err(|failure| self.explain(failure, collection))?;
         if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
@@ -132,5 +133,17 @@ impl Restore {
             writeln!(terminal, "{collection} {}", result_text(answer.view()))?;
         }
         backend.close()
+    }
+
+    /// Of a path where a collection belongs, since `frond blame` takes one.
+    fn explain(&self, failure: Failure, collection: &str) -> Failure {
+        match (failure, collection.split_once('/')) {
+            (Failure::Refused { code: NAMESPACE_NOT_FOUND, message, .. }, Some((name, id)))
+                if self.id.is_none() =>
+            {
+                Failure::Failed(format!("{message}; a document is {name} --id {id}"))
+            }
+            (failure, _) => failure,
+        }
     }
 }

@@ -268,6 +268,9 @@ fn errors_say_where_to_look_for_what_there_is() {
         ("tag shop --delete v2", "frond tag DATABASE lists the tags"),
         ("branch shop --delete new", "frond branch DATABASE lists the branches"),
         ("restore shop nope", "frond ls DATABASE lists the collections"),
+        ("restore shop items/1", "a document is items --id 1"),
+        ("merge shop nope", "frond branch DATABASE lists the branches, frond tag"),
+        ("log shop nope", "frond branch DATABASE lists the branches, frond tag"),
         ("branch typo --delete new", "frond branch DATABASE --delete BRANCH deletes one"),
         ("branch typo new", "frond ls lists databases"),
     ] {

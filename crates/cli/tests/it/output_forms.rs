@@ -215,6 +215,14 @@ fn a_port_of_http_is_distinguished_from_that_of_drivers() {
 }
 
 #[test]
+fn notices_steer_no_terminal() {
+    let directory = Directory::new();
+    let words = ["import", "-d", "shop", "-c", "red \u{1b}[31m"].map(str::to_owned);
+    let ran = run_words(&directory, &words, "{\"_id\": 1}");
+    assert!(ran.err.contains("shop.red \\u{1b}[31m"), "{ran:?}");
+}
+
+#[test]
 fn a_command_ends_as_usual_if_its_notices_are_not_read() {
     let directory = Directory::new();
     directory.file("things.jsonl", "{\"_id\": 1}\n{\"_id\": 2}\n");

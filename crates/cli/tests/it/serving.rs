@@ -106,6 +106,22 @@ fn a_mongod_goes_on_in_the_background_until_it_is_shut_down() {
     assert!(code == Some(1) && error.contains("server running"), "{error}");
 }
 
+/// Where there is little memory a server begins again, with another environment.
+#[test]
+fn a_link_called_mongod_takes_its_options_with_little_memory_too() {
+    let directory = Directory::new();
+    let link = directory.path().join("mongod");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_frond"), &link).unwrap();
+    let mut serve = Command::new(&link);
+    serve.current_dir(directory.path()).env("FROND_MEMORY", "100MB");
+    serve.env_remove("MIMALLOC_PURGE_DELAY").args(["--port", "0", "--dbpath", "data"]);
+    let mut child = serve.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let waits = lines.find(|line| line.contains("Waiting for connections"));
+    let address = address_of(&waits.expect("it starts"));
+    Server { child, address }.stop();
+}
+
 /// `frond mongod` has its log on standard output, which threads of clients write to.
 #[test]
 fn a_mongod_answers_what_it_logs_as_slow() {

@@ -26,6 +26,8 @@ use crate::http::protocol::{
 };
 use crate::runtime::{block_on, choose_cryptography};
 
+/// Said where nothing listens.
+const NO_SERVER: &str = "; does frond serve --remote-listen run there?";
 /// Said where an answer is none of HTTP's.
 const NO_HTTP: &str = " (if this is the port that drivers use, or the console's: a server serves \
                        remotes at the address of --remote-listen)";
@@ -179,10 +181,15 @@ impl Requests {
         }
         let cut = |error: reqwest::Error| {
             let host = self.base.host_str().unwrap_or_default();
+            let port = self.base.port_or_known_default().unwrap_or_default();
             // Others than HTTP servers answer with other bytes, or hang up.
             let is_no_http = error.is_request() && !error.is_connect() && !error.is_timeout();
-            let hint = if is_no_http { NO_HTTP } else { "" };
-            let message = format!("{host}: {}{hint}", error_text(&error));
+            let hint = match is_no_http {
+                true => NO_HTTP,
+                false if error.is_connect() => NO_SERVER,
+                false => "",
+            };
+            let message = format!("{host}:{port}: {}{hint}", error_text(&error));
             Failed::Cut(Error::unavailable(message))
         };
         let response = request.send().await.map_err(cut)?;

@@ -26,7 +26,11 @@ pub(super) fn own_program() -> Option<PathBuf> {
 /// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
 /// it had open is closed.
 pub(super) fn begin_anew() {
-    let again = |program: &Path| Command::new(program).args(std::env::args_os().skip(1)).exec();
+    let again = |program: &Path| {
+        let mut arguments = std::env::args_os();
+        // A link that is called mongod takes mongod's arguments.
+        Command::new(program).arg0(arguments.next().unwrap_or_default()).args(arguments).exec()
+    };
     let error = std::env::current_exe().map_or_else(|error| error, |program| again(&program));
     // Another version took the place of its file, perhaps; the process still has its own.
     let error = match error.kind() {
