@@ -77,7 +77,8 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("slowOpSampleRate", Pass("--slow-sample-rate")),
     ("slowms", Pass("--slow-ms")),
     ("smallfiles", Refused(REMOVED)),
-    ("storageEngine", Only(&["wiredTiger"], "there is Frond's own engine")),
+    // The latter, of older versions, promises less than what there is.
+    ("storageEngine", Only(&["wiredTiger", "ephemeralForTest"], "there is Frond's own engine")),
     ("syncdelay", Refused("flushes follow the memory that writes take")),
     ("syslog", Refused("the log goes to standard output, or with --logpath to a file")),
     ("timeStampFormat", Only(&["iso8601-utc"], "times are in UTC")),
