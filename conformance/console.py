@@ -3,7 +3,8 @@
 Goal: what docs/console.md promises holds where people use it: a walkthrough by mouse, values of
 every BSON type edited and saved exactly (compared as bytes), conflicts decided by keys, a hundred
 thousand documents scrolled, no request to anywhere else, nothing stored that runs, screens that axe
-finds no fault with in light, in dark and 360 pixels wide.
+finds no fault with in light, in dark and 360 pixels wide. What each of the other screens does is in
+console_screens.py.
 
 Needs `pip install playwright pymongo`, Debian's chromium and, for what axe says, `npm install
 axe-core`; it is run by hand, and is skipped by CI where these are missing:
@@ -20,7 +21,6 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 
@@ -29,60 +29,8 @@ import pymongo
 from bson.raw_bson import RawBSONDocument
 from playwright.sync_api import expect, sync_playwright
 
-
-class Server:
-    """A server with a console, on a new directory."""
-
-    def __init__(self, frond, *options):
-        self.directory = tempfile.TemporaryDirectory(prefix="frond-console-")
-        command = [frond, "serve", "--data", self.directory.name, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"]
-        self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        told = ""
-        for line in self.process.stdout:
-            told += line
-            if "stop with" in line:
-                break
-        self.uri = re.search(r"mongodb://[\d.:]+/", told).group()
-        self.url = re.search(r"console +(http://[\d.:]+)/", told).group(1)
-        self.client = pymongo.MongoClient(self.uri, directConnection=True)
-
-    def close(self):
-        self.client.close()
-        self.process.terminate()
-        assert self.process.wait(60) == 0
-        self.directory.cleanup()
-
-
-class Browser:
-    """Pages of one server, and what they did that they mustn't."""
-
-    def __init__(self, chromium, url, axe):
-        self.chromium, self.url, self.axe, self.faults = chromium, url, axe, []
-
-    @contextlib.contextmanager
-    def page(self, path="", width=1280, dark=False):
-        context = self.chromium.new_context(viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light", reduced_motion="reduce")
-        context.set_default_timeout(15_000)
-        context.on("request", lambda it: it.url.startswith(self.url + "/") or self.faults.append(f"asked {it.url}"))
-        page = context.new_page()
-        page.on("pageerror", lambda it: self.faults.append(f"failed: {it}"))
-        page.on("dialog", lambda it: (self.faults.append(f"something ran: {it.message}"), it.dismiss()))
-        page.on("console", lambda it: it.type == "error" and "401" not in it.text and self.faults.append(f"told: {it.text}"))
-        page.goto(f"{self.url}/{path}")
-        yield page
-        context.close()
-        assert not self.faults, self.faults
-
-    def check(self, page, what):
-        """What axe finds on a page."""
-        if not self.axe:
-            return
-        page.evaluate(self.axe)
-        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        found = page.evaluate("tags => axe.run(document, { runOnly: tags })", tags)
-        found = [(it["id"], it["help"], [node["html"][:200] for node in it["nodes"][:3]]) for it in found["violations"]]
-        assert not found, (what, found)
-
+import console_screens
+from console_browser import Browser, Server, settle, wait_for
 
 def walk(browser, server):
     """A database is made, filled, committed, branched, changed, compared, merged and undone."""
@@ -269,13 +217,6 @@ def types(browser, server):
         assert server.client.types.c.find_one({"_id": 1}, {"string": 1})["string"] == "theirs"
 
 
-def wait_for(condition, seconds=15):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it didn't become so"
-        time.sleep(0.05)
-
-
 def conflicts(browser, server):
     """Three sides, ten paths in two documents, decided by keys alone; what merged cleanly stays."""
     database = server.client.both
@@ -454,11 +395,6 @@ def hostile(browser, server):
     with browser.page("#/db/%3Cscript%3Ealert(1)%3C%2Fscript%3E/%ZZ/documents?filter=%3Cimg%3E") as page:
         settle(page)
         assert page.locator("script").count() == 1
-
-
-def settle(page):
-    page.wait_for_load_state("networkidle")
-    expect(page.locator("#main > *").first).to_be_visible()
 
 
 def logins(browser_of, frond):
@@ -671,7 +607,7 @@ SCREENS = {
     "start": "", "collections": "#/db/demo", "documents": "#/db/demo/documents/items", "history": "#/db/demo/log?all=1",
     "changes": "#/db/demo/diff", "document": "#/db/demo/document/items?id=8", "aggregate": "#/db/demo/aggregate/items?stages=" + "[{$match: {price: {$lt: 50}}}, {$group: {_id: \"$name\", count: {$sum: 1}}}]",
     "explain": "#/db/demo/explain/items?filter={price: {$lt: 50}}", "indexes": "#/db/demo/indexes/items", "metrics": "#/metrics", "users": "#/users",
-    "merge": "#/db/demo/merge?from=sale", "proposals": "#/db/demo/proposals",
+    "merge": "#/db/demo/merge?from=sale", "proposals": "#/db/demo/proposals", "settings": "#/db/demo/settings", "upkeep": "#/upkeep",
 }
 
 
@@ -735,6 +671,8 @@ def main():
                 "lines": lambda: lines(browser, server, arguments.frond), "percentiles": lambda: percentiles(browser, server),
                 "screens": lambda: screens(browser, arguments.pictures),
                 "picture": lambda: conflict_picture(browser, server, arguments.pictures),
+                **{name: lambda part=part: part(browser, server) for name, part in console_screens.PARTS.items()},
+                "remotes": lambda: console_screens.remotes(browser_of, arguments.frond),
                 "logins": lambda: logins(browser_of, arguments.frond), "scroll": lambda: scroll(browser, server, arguments.documents),
             }
             failed = []

@@ -52,7 +52,7 @@ export const version = (database, branch) => branch ? `${database}@${branch.repl
 const SCREENS = {
   "": "start", log: "log", diff: "diff", proposals: "proposals", merge: "merge", collections: "collections",
   documents: "documents", document: "document", aggregate: "aggregate", explain: "explain",
-  indexes: "indexes", metrics: "metrics", users: "users",
+  indexes: "indexes", metrics: "metrics", settings: "settings", upkeep: "upkeep", users: "users",
 };
 
 let leaving = new AbortController();
@@ -98,7 +98,7 @@ export function head(place, tab, ...more) {
   const root = ["db", name];
   const tabs = collection
     ? [["documents", "Documents"], ["aggregate", "Aggregate"], ["explain", "Explain"], ["indexes", "Indexes"]]
-    : [["collections", "Collections"], ["log", "History"], ["diff", "Changes"], ["proposals", "Proposals"], ["merge", "Merge"]];
+    : [["collections", "Collections"], ["log", "History"], ["diff", "Changes"], ["proposals", "Proposals"], ["merge", "Merge"], ["settings", "Settings"]];
   const branches = h("select", { "aria-label": "Branch", onchange: (event) => go(["db", version(database, event.target.value), ...place.path.slice(2)], Object.fromEntries(place.query)) },
     state.branches.map((branch) => h("option", { value: branch.branch === state.standard ? "" : branch.branch, selected: (branch.branch === state.standard ? "" : branch.branch) === decode(at) }, branch.branch)),
     isVersion(at) && h("option", { value: decode(at), selected: true }, `${decode(at)} (a version)`));
@@ -150,7 +150,8 @@ async function showSide(place) {
         h("a", { href: at("db", place.name, "documents", collection), "aria-current": current(place.collection === collection) }, icon("table"), h("span", collection)))))))),
     h("h2", "Server"),
     h("ul", h("li", h("a", { href: at("metrics"), "aria-current": current(place.path[0] === "metrics") }, icon("gauge"), h("span", "Metrics and operations"))),
-      h("li", h("a", { href: at("users"), "aria-current": current(place.path[0] === "users") }, icon("users"), h("span", "Users and roles")))));
+      h("li", h("a", { href: at("users"), "aria-current": current(place.path[0] === "users") }, icon("users"), h("span", "Users and roles"))),
+      h("li", h("a", { href: at("upkeep"), "aria-current": current(place.path[0] === "upkeep") }, icon("database"), h("span", "Space and backups")))));
 }
 
 /** Whether this console may change anything. */
@@ -234,9 +235,9 @@ function showPalette() {
   const places = [
     ...state.collections.map((it) => [it, "collection", ["db", name, "documents", it]]),
     ...state.branches.map((it) => [it.branch, "branch", ["db", version(database, it.branch === state.standard ? "" : it.branch)]]),
-    ...(name ? [["Collections", ""], ["History", "log"], ["Changes", "diff"], ["Proposals", "proposals"], ["Merge", "merge"]].map(([title, screen]) => [title, name, ["db", name, screen].filter(Boolean)]) : []),
+    ...(name ? [["Collections", ""], ["History", "log"], ["Changes", "diff"], ["Proposals", "proposals"], ["Merge", "merge"], ["Settings", "settings"]].map(([title, screen]) => [title, name, ["db", name, screen].filter(Boolean)]) : []),
     ...state.databases.map((it) => [it, "database", ["db", it]]),
-    ["Databases", "server", []], ["Metrics and operations", "server", ["metrics"]], ["Users and roles", "server", ["users"]],
+    ["Databases", "server", []], ["Metrics and operations", "server", ["metrics"]], ["Users and roles", "server", ["users"]], ["Space and backups", "server", ["upkeep"]],
   ];
   ask("Go to", () => {
     const list = h("div.palette");

@@ -58,7 +58,9 @@ const FILES: &[File] = files![
     "screens/merge.js",
     "screens/metrics.js",
     "screens/proposals.js",
+    "screens/settings.js",
     "screens/start.js",
+    "screens/upkeep.js",
     "screens/users.js",
 ];
 
