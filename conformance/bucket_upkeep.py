@@ -34,7 +34,8 @@ from pymongo import MongoClient
 from pymongo.errors import NotPrimaryError, PyMongoError
 
 import s3
-from s3 import CREDENTIALS, PROJECT, START_SECONDS_MAX, Frond, Store, build_server
+from s3 import (CREDENTIALS, GET_PRICE, MINUTES_A_MONTH, PRICE_MAX, PROJECT, PUT_PRICE, START_SECONDS_MAX, Frond,
+                Store, build_server)
 
 # More than a table of the cache's slots is written for: 64 of 64 KB.
 DOCUMENTS = 6_000
@@ -42,13 +43,11 @@ BATCH = 1_000
 DOCUMENT_BYTES = 1_000
 # A start asks for HEAD, and little of what opening reads; each HEAD that is swapped is a PUT.
 START_REQUESTS_MAX = 20
-# Dollars of S3 Standard.
-PUT_PRICE, GET_PRICE = 5 / 1e6, 0.4 / 1e6
-MINUTES_A_MONTH = 30 * 24 * 60
-PRICE_MAX = 1.0
 # What was written is sent each minute.
 SEND_SECONDS = 67
 QUIET_SECONDS = 4
+# History is packed anew once, when nothing was written for a while: all of it is read and put.
+PACKED_SECONDS = 75
 ERASE_SECONDS_MAX = 60
 # It may have to be opened again, which it does once a minute at most.
 READER_SECONDS_MAX = 120
@@ -247,7 +246,7 @@ def collect(frond, leader, log):
 def price(leader):
     """A document is written each minute: what a month of that costs."""
     leader.client.shop.minutes.insert_one({"_id": 0})
-    settle(leader)
+    settle(leader, PACKED_SECONDS)
     before, begun = leader.requests()[0], time.monotonic()
     leader.client.shop.minutes.insert_one({"_id": 1})
     time.sleep(SEND_SECONDS)
@@ -260,11 +259,11 @@ def price(leader):
     leader.client.shop.drop_collection("minutes")
 
 
-def settle(leader):
+def settle(leader, quiet_seconds=QUIET_SECONDS):
     """Has what was written sent, and waits until nothing is asked any more."""
     leader.client.admin.command("fsync")
     asked, since = leader.requests()[0], time.monotonic()
-    while time.monotonic() < since + QUIET_SECONDS:
+    while time.monotonic() < since + quiet_seconds:
         time.sleep(0.5)
         now = leader.requests()[0]
         if now != asked:

@@ -33,6 +33,10 @@ BUILD_SECONDS_MAX = 900
 START_SECONDS_MAX = 300
 # Packs are sent so often.
 SEND_SECONDS = 60
+# Dollars of S3 Standard.
+PUT_PRICE, GET_PRICE = 5 / 1e6, 0.4 / 1e6
+MINUTES_A_MONTH = 30 * 24 * 60
+PRICE_MAX = 1.0
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret",
                "AWS_REGION": "us-east-1"}
 
@@ -234,8 +238,9 @@ def run(frond, store, chance, rounds):
         raise SystemExit(f"s3: {told}")
     print(told, end="")
     refuse_heedless(frond)
+    written = Written(frond)
     live(frond, store, chance)
-    idle(frond)
+    idle(frond, written)
     frond.run("import", "-d", "shop", "-c", "items", "--commit", "first", text=documents(chance, 4000, 0))
     frond.run("remote", "shop", "add", "cloud", "s3://bucket/shop")
     for position in range(rounds):
@@ -270,11 +275,12 @@ def run(frond, store, chance, rounds):
 class Live:
     """A server on a directory whose packs live in the bucket."""
 
-    def __init__(self, frond, directory, *options):
+    def __init__(self, frond, directory, *options, place="live"):
         self.frond = frond
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address, self.metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self.process = frond.start("serve", "--data", directory, "--listen", self.address, "--store",
-                                   "s3://bucket/live", "--store-cache", "1MB", *options)
+                                   f"s3://bucket/{place}", "--store-cache", "1MB", "--metrics-listen", self.metrics,
+                                   *options)
         self.await_ready()
 
     def await_ready(self):
@@ -295,9 +301,55 @@ class Live:
     def documents(self):
         return self.frond.run("export", "--uri", self.address, "-d", "shop", "-c", "items")
 
+    def requests(self):
+        """What it has asked of the bucket, by kind."""
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        found = re.findall(r'^frond_store_requests_total\{kind="(\w+)"\} (\d+)', text, re.MULTILINE)
+        if len(found) != 4:
+            raise SystemExit(f"s3: {len(found)} kinds of requests are counted")
+        return {kind: int(count) for kind, count in found}
+
     def kill(self):
         self.process.kill()
         self.process.communicate()
+
+
+class Written:
+    """A server to which a document is written each minute."""
+
+    def __init__(self, frond):
+        self.server = Live(frond, "minutes", place="minutes")
+        self.write(0)
+
+    def write(self, number):
+        text = f'{{"_id": {number}, "text": "a document a minute"}}\n'
+        self.server.frond.run("import", "--uri", self.server.address, "-d", "shop", "-c", "items", text=text)
+
+    def await_sent(self, before):
+        """Waits until something was put since, and all that goes with it."""
+        end = time.monotonic() + 3 * SEND_SECONDS
+        while self.server.requests()["put"] == before["put"]:
+            if end < time.monotonic():
+                raise SystemExit("s3: what was written isn't sent")
+            time.sleep(1)
+        now, seen = self.server.requests(), None
+        while now != seen:
+            time.sleep(3)
+            now, seen = self.server.requests(), now
+        return now
+
+    def price(self):
+        """What a month of that costs, once what begins a line has been sent."""
+        before = self.await_sent({"put": 1})
+        self.write(1)
+        after = self.await_sent(before)
+        self.server.kill()
+        asked = {kind: after[kind] - before[kind] for kind in after}
+        dollars = ((asked["put"] + asked["list"]) * PUT_PRICE + asked["get"] * GET_PRICE) * MINUTES_A_MONTH
+        print(f"a document a minute: {asked} each: ${dollars:.2f} a month")
+        if dollars > PRICE_MAX:
+            raise SystemExit(f"s3: a document a minute costs ${dollars:.2f} a month")
 
 
 def live(frond, store, chance):
@@ -347,34 +399,28 @@ def live(frond, store, chance):
         raise SystemExit(f"s3: the deposed directory: {told}")
 
 
-def idle(frond):
-    """A server to which nothing is written asks its bucket nothing, so a month of it costs what lies there."""
-    metrics = f"127.0.0.1:{free_port()}"
-    server = Live(frond, "taken", "--metrics-listen", metrics)
-
-    def asked():
-        with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=30) as answer:
-            lines = answer.read().decode().splitlines()
-        counts = [line.rsplit(" ", 1)[1] for line in lines if line.startswith("frond_store_requests_total{")]
-        if len(counts) != 4:
-            raise SystemExit(f"s3: {len(counts)} kinds of requests are counted")
-        return sum(int(count) for count in counts)
-
-    before, quiet_since = asked(), time.monotonic()
-    if before == 0:
+def idle(frond, written):
+    """A server to which nothing is written asks its bucket nothing, so a month of it costs what lies there. Beside
+    it, one to which little is written asks little."""
+    server = Live(frond, "taken")
+    before, quiet_since = server.requests(), time.monotonic()
+    if sum(before.values()) == 0:
         raise SystemExit("s3: a start asks nothing: it isn't counted")
+    written.price()
     end = time.monotonic() + 3 * SEND_SECONDS
-    while time.monotonic() - quiet_since < SEND_SECONDS + 5:
+    while True:
+        now = server.requests()
+        if now != before:
+            before, quiet_since = now, time.monotonic()
+        if time.monotonic() - quiet_since > SEND_SECONDS + 5:
+            break
         if end < time.monotonic():
             raise SystemExit("s3: an idle server goes on asking")
         time.sleep(1)
-        now = asked()
-        if now != before:
-            before, quiet_since = now, time.monotonic()
     told = frond.run("doctor", "--uri", server.address)
     server.kill()
     price = next((line for line in told.splitlines() if line.startswith("store")), "")
-    print(f"idle: {before} requests since it started; {price}")
+    print(f"idle: {sum(before.values())} requests since it started; {price}")
     if "a month at the rate of" not in price:
         raise SystemExit(f"s3: doctor tells no price: {told}")
 
