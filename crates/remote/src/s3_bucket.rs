@@ -24,6 +24,7 @@ use object_store::{
 use tokio::sync::watch;
 
 use crate::bucket_storage::{object_path, s3_builder, without_credentials};
+use crate::remote_url::RemoteUrl;
 use crate::runtime::block_on;
 
 /// Requests of one call that are on their way at once.
@@ -280,6 +281,13 @@ impl Bucket for S3Bucket {
         };
         let names = found.iter().filter_map(|object| object.location.as_ref().get(start..));
         Ok(names.map(str::to_owned).collect())
+    }
+
+    fn beside(&self, place: &str) -> Option<Arc<dyn Bucket>> {
+        let RemoteUrl::Bucket { bucket, prefix } = RemoteUrl::parse(place).ok()? else {
+            return None;
+        };
+        Some(Arc::new(S3Bucket::s3(&bucket, &prefix).ok()?))
     }
 
     fn wait(&self, attempt: u32) {

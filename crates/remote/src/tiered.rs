@@ -7,9 +7,9 @@ use std::time::Duration;
 use frond_db::frond::open_machine;
 pub use frond_db::set::EntryChanges;
 use frond_db::{Error, Frond, FrondOptions};
-use frond_store::io::{Disk, Machine, pause, steady_now};
-pub use frond_store::tiered::LogPlace;
-use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, place_of};
+use frond_store::io::{Disk, Machine, SystemChance, pause, steady_now};
+use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, pins, place_of, remove_pin};
+pub use frond_store::tiered::{LogPlace, Pin};
 use frond_vcs::{ChunkSource, FsckReport, RepairReport, SalvageReport};
 
 use crate::remote_url::RemoteUrl;
@@ -39,6 +39,9 @@ pub struct StoreOptions {
     pub cache_bytes: u64,
     /// An empty directory may begin with what another one put there, which writes no more then.
     pub take_over: bool,
+    /// An empty directory and a place without data may begin as a clone of what lies at this one,
+    /// whose packs aren't copied.
+    pub clone_of: Option<String>,
     /// The place of the log.
     pub log: LogPlace,
     /// The time that what is to be acknowledged waits in the bucket for more of it, while some is
@@ -208,7 +211,8 @@ impl Reading {
     ) -> Result<Reading, Error> {
         let machine = open_machine(directory)?;
         let (bucket, place) = bucket_of(&store.url)?;
-        let tiered = TieredDisk::open_reader(&machine, bucket, tiered_options(place, store))?;
+        let options_there = tiered_options(place, store)?;
+        let tiered = TieredDisk::open_reader(&machine, bucket, options_there)?;
         Reading::open_on(&machine, tiered, options)
     }
 
@@ -268,16 +272,43 @@ fn known_store(directory: &Path) -> Result<Option<StoreOptions>, Error> {
     let Some(url) = place_of(&*open_machine(directory)?.disk)? else { return Ok(None) };
     let log = log_place_in(&*bucket_of(&url)?.0)?;
     let (cache_bytes, linger) = (COMMAND_CACHE_BYTES, Duration::ZERO);
-    Ok(Some(StoreOptions { url, cache_bytes, take_over: false, log, linger }))
+    Ok(Some(StoreOptions { url, cache_bytes, take_over: false, clone_of: None, log, linger }))
 }
 
 /// The bucket at a URL, and what it is called.
 fn bucket_of(url: &str) -> Result<(Arc<S3Bucket>, String), Error> {
-    let RemoteUrl::Bucket { bucket, prefix } = RemoteUrl::parse(url)? else {
-        return Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected")));
-    };
+    let (bucket, prefix) = parts_of(url)?;
     let place = format!("s3://{bucket}/{prefix}");
     Ok((Arc::new(S3Bucket::s3(&bucket, &prefix)?), place))
+}
+
+fn parts_of(url: &str) -> Result<(String, String), Error> {
+    match RemoteUrl::parse(url)? {
+        RemoteUrl::Bucket { bucket, prefix } => Ok((bucket, prefix)),
+        _ => Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected"))),
+    }
+}
+
+/// What the bucket at a URL is called.
+fn place_named(url: &str) -> Result<String, Error> {
+    let (bucket, prefix) = parts_of(url)?;
+    Ok(format!("s3://{bucket}/{prefix}"))
+}
+
+/// The pins of clones that rely on what lies at `url`.
+///
+/// # Errors
+/// `BadValue` if it is no bucket; `Unavailable` if that doesn't answer; `Damaged` of its HEAD.
+pub fn pins_at(url: &str) -> Result<Vec<Pin>, Error> {
+    Ok(pins(&*bucket_of(url)?.0)?)
+}
+
+/// Removes a pin: a clone that relies on it loses data. Returns whether there was one of this id.
+///
+/// # Errors
+/// As [`pins_at`].
+pub fn remove_pin_at(url: &str, id: &str) -> Result<bool, Error> {
+    Ok(remove_pin(&SystemChance, &*bucket_of(url)?.0, id)?)
 }
 
 fn tiered_disk(
@@ -286,19 +317,20 @@ fn tiered_disk(
     place: String,
     store: &StoreOptions,
 ) -> Result<TieredDisk, Error> {
-    Ok(TieredDisk::open(machine, bucket, tiered_options(place, store))?)
+    Ok(TieredDisk::open(machine, bucket, tiered_options(place, store)?)?)
 }
 
-fn tiered_options(place: String, store: &StoreOptions) -> TieredOptions {
-    TieredOptions {
+fn tiered_options(place: String, store: &StoreOptions) -> Result<TieredOptions, Error> {
+    Ok(TieredOptions {
         place,
         cache_bytes: store.cache_bytes,
         local_bytes_max: LOCAL_BYTES_MAX,
         take_over: store.take_over,
+        clone_of: store.clone_of.as_deref().map(place_named).transpose()?,
         log: store.log,
         linger: store.linger,
         keep_slots: KEEP_SLOTS,
-    }
+    })
 }
 
 /// Opens what lies on `tiered`, which is `machine`'s disk with its bucket.

@@ -23,6 +23,7 @@ pub use answer::{create_until_known, swap_until_known};
 pub(crate) use requests::MeteredBucket;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -150,6 +151,12 @@ pub trait Bucket: Send + Sync {
     /// # Errors
     /// [`BucketError`].
     fn list(&self, prefix: &str) -> Result<Vec<String>, BucketError>;
+
+    /// The part of this store, or of another one that the same keys open, that is called `place`;
+    /// `None` if that can't be reached from here.
+    fn beside(&self, _place: &str) -> Option<Arc<dyn Bucket>> {
+        None
+    }
 
     /// Waits before an attempt is repeated for the `attempt`th time.
     fn wait(&self, attempt: u32) {

@@ -204,6 +204,12 @@ impl Index {
         left
     }
 
+    /// Adds a chunk of a sealed pack of whose name only the beginning is known, and that no other
+    /// pack holds: as `insert_whole` does.
+    pub(crate) fn insert_beginning(&mut self, beginning: NameBeginning, pack: PackNumber) {
+        self.sealed.insert(beginning.least_name(), pack);
+    }
+
     /// Moves chunks of a pack that was sealed, which ascend by name, to the keys: those that lie
     /// there.
     pub(crate) fn seal(&mut self, pack: PackNumber, chunks: &[PackedChunk]) {

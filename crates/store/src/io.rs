@@ -21,6 +21,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::error::StoreError;
 
 /// Stored files are their owner's alone, whatever the process's umask: a user who may read the
@@ -117,6 +119,12 @@ pub trait Tier: Send + Sync {
     /// # Errors
     /// [`StoreError`]: what was there before is there, and the disk has what isn't.
     fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError>;
+
+    /// Returns the outline of the index of the pack `name`, if the tier has one: so that an opening
+    /// needn't read the index. Handed out once.
+    fn outline(&self, _name: &str) -> Option<Bytes> {
+        None
+    }
 
     /// Removes at once what left the tier and is kept for readers that hold it: they find it
     /// elsewhere, if it is needed still. So does what the tier keeps of it on the disk.

@@ -9,6 +9,7 @@ mod columns;
 pub(crate) mod format;
 pub(crate) mod frames;
 mod lz4;
+pub(crate) mod outline;
 pub(crate) mod reader;
 pub(crate) mod recover;
 pub(crate) mod table;

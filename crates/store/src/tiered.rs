@@ -17,16 +17,21 @@
 //!    any more: they count as dropped from the next opening on.
 //! 6. *The log* lies on the disk, or as [`slots`] in the bucket; a server that takes over goes on
 //!    from HEAD's manifest there, or from all that was acknowledged.
-//! 7. *Readers* ([`reader`]) are directories that lead nothing, beside the one that does.
+//! 7. *Clones* ([`pins`]) are lines that share their source's packs.
+//! 8. *Readers* ([`reader`]) are directories that lead nothing, beside the one that does.
 //!
-//! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
-//! directory, so a search costs no request.
+//! Reads go by extents through a bounded file ([`extents`]). The index of a pack that this
+//! directory made stays in it; one that takes over, or reads, begins with the outlines of indexes
+//! ([`locations`]), and fetches what it searches.
 
 mod errors;
 mod extents;
 mod file;
 pub(crate) mod format;
+mod index_file;
 mod lead;
+mod locations;
+mod pins;
 mod purge;
 mod read_ahead;
 mod reader;
@@ -40,9 +45,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use self::extents::Extents;
+use bytes::Bytes;
+
+use self::extents::{EXTENTS_NAME, Extents};
 use self::file::{Remote, TieredFile};
 use self::format::{Head, PackObject};
+use self::index_file::{INDEX_SUFFIX, PackIndex};
+use self::locations::{LOCATIONS_SUFFIX, Outlines};
+use self::pins::{Kept, Places};
+pub use self::pins::{Pin, pins, remove_pin};
 use self::read_ahead::ReadAhead;
 pub use self::slots::{PlacedSlots, Slots};
 use crate::bucket::{Bucket, MeteredBucket, ObjectVersion};
@@ -53,10 +64,6 @@ use crate::location::PackNumber;
 /// The file that says which bucket a directory's packs lie in.
 pub(crate) const DEPOT_NAME: &str = "DEPOT";
 const DEPOT_NEW_NAME: &str = "DEPOT.new";
-/// The file of extents that were read; the names of what lies beside it begin so.
-const EXTENTS_NAME: &str = "EXTENTS";
-/// The suffix of the files with the indexes of packs that lie in the bucket.
-const INDEX_SUFFIX: &str = ".index";
 /// The time after HEAD stops listing an object at which it is removed: snapshots live for an hour.
 const DOOMED_MICROS: i64 = 75 * 60 * 1_000_000;
 
@@ -72,6 +79,8 @@ pub struct TieredOptions {
     /// An empty directory may take the lead from another one: what that acknowledged and didn't
     /// put into the bucket is not in this one.
     pub take_over: bool,
+    /// A line that isn't there yet begins as a clone of the one of this bucket's name.
+    pub clone_of: Option<String>,
     /// The place of the log.
     pub log: LogPlace,
     /// The time that what is to be acknowledged waits in the bucket for more of it, while some is
@@ -108,6 +117,7 @@ pub struct TieredDisk {
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
     bucket: Arc<MeteredBucket<Arc<dyn Bucket>>>,
+    places: Places,
     options: TieredOptions,
     /// The log, where it lies in the bucket.
     slots: Option<Arc<Slots>>,
@@ -116,6 +126,8 @@ pub struct TieredDisk {
     /// The packs that lie in the bucket and weren't dropped.
     packs: Mutex<BTreeMap<PackNumber, PackObject>>,
     files: Mutex<BTreeMap<PackNumber, Weak<TieredFile>>>,
+    /// Outlines of packs that nothing asked for yet: an opening does.
+    outlines: Mutex<Outlines>,
     /// Bytes written to packs since they were last put there.
     written: Arc<AtomicU64>,
     /// Packs that the bucket had lost when this was opened.
@@ -133,6 +145,8 @@ struct Line {
     put: BTreeMap<PackNumber, PackObject>,
     /// Objects that HEAD doesn't list any more, and since when.
     doomed: Vec<(i64, String)>,
+    /// What is known of what pins keep.
+    kept: Kept,
 }
 
 impl TieredDisk {
@@ -172,11 +186,13 @@ impl TieredDisk {
     ) -> Result<TieredDisk, StoreError> {
         machine.disk.lock().map_err(StoreError::of_lock)?;
         let bucket = Arc::new(MeteredBucket::new(bucket));
+        let own = Arc::clone(&bucket) as Arc<dyn Bucket>;
         let taken = match role {
-            Role::Leads => lead::take(machine, &*bucket, &options),
-            Role::Reads => reader::begin(machine, &*bucket, &options),
+            Role::Leads => lead::take(machine, &own, &options),
+            Role::Reads => reader::begin(machine, &own, &options),
         };
         let taken = taken.inspect_err(|_| machine.disk.unlock())?;
+        let places = Places::of(&own, &taken.head).inspect_err(|_| machine.disk.unlock())?;
         let packs = taken.head.packs.clone();
         let extents = Extents::open(&machine.disk, options.cache_bytes, &packs)
             .inspect_err(|_| machine.disk.unlock());
@@ -192,6 +208,7 @@ impl TieredDisk {
             is_deposed: false,
             put: BTreeMap::new(),
             doomed,
+            kept: Kept::default(),
         };
         Ok(TieredDisk {
             role,
@@ -199,12 +216,14 @@ impl TieredDisk {
             clock: Arc::clone(&machine.clock),
             chance: Arc::clone(&machine.chance),
             bucket,
+            places,
             options,
             slots,
             extents: Arc::new(extents.map_err(|error| StoreError::io(EXTENTS_NAME, error))?),
             line: Mutex::new(line),
             packs: Mutex::new(packs),
             files: Mutex::default(),
+            outlines: Mutex::new(taken.outlines),
             written: Arc::default(),
             lost: taken.lost,
             is_locked: AtomicBool::new(false),
@@ -256,18 +275,35 @@ impl TieredDisk {
         }
     }
 
-    /// A pack in the bucket, with its index on the disk.
+    fn outlines(&self) -> MutexGuard<'_, Outlines> {
+        self.outlines.lock().expect("no panic while the lock is held")
+    }
+
+    /// A pack in the bucket; its index is on the disk, unless its outline is there.
     fn remote(&self, number: PackNumber, pack: PackObject) -> io::Result<Remote> {
-        let index = match file::open_index(&*self.disk, number, &pack)? {
-            Some(index) => index,
-            None => {
-                file::fetch_index(&*self.disk, &*self.bucket, number, &pack)?;
-                let lost = || io::Error::other(format!("{number}: its index can't be kept"));
-                file::open_index(&*self.disk, number, &pack)?.ok_or_else(lost)?
+        let index = match self.outlines().contains_key(&number) {
+            true => PackIndex::unread(&self.disk, (number, pack)),
+            false => {
+                let file = self.index_file(number, &pack)?;
+                PackIndex::here(&self.disk, (number, pack), file)
             }
         };
-        let (bucket, extents) = (Arc::clone(&self.bucket) as _, Arc::clone(&self.extents));
+        let bucket = Arc::clone(self.places.bucket(pack.owner));
+        let extents = Arc::clone(&self.extents);
         Ok(Remote { number, pack, index, bucket, extents, read_ahead: ReadAhead::default() })
+    }
+}
+
+impl TieredDisk {
+    /// The file of a pack's index, fetched where it is missing.
+    fn index_file(&self, number: PackNumber, pack: &PackObject) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = index_file::open_index(&*self.disk, number, pack)? {
+            return Ok(file);
+        }
+        let bucket = &**self.places.bucket(pack.owner);
+        index_file::fetch_index(&*self.disk, bucket, number, pack)?;
+        let lost = || io::Error::other(format!("{number}: its index can't be kept"));
+        index_file::open_index(&*self.disk, number, pack)?.ok_or_else(lost)
     }
 }
 
@@ -318,6 +354,7 @@ fn is_own(name: &str) -> bool {
         || name == DEPOT_NEW_NAME
         || name.starts_with(EXTENTS_NAME)
         || name.ends_with(INDEX_SUFFIX)
+        || name.ends_with(LOCATIONS_SUFFIX)
 }
 
 impl Disk for TieredDisk {
@@ -358,7 +395,7 @@ impl Disk for TieredDisk {
         if was_there {
             self.extents.forget(number);
             // Its file stays readable for a caller that holds it.
-            let _ = self.disk.remove(&file::index_name(number));
+            let _ = self.disk.remove(&index_file::index_name(number));
         }
         match self.disk.remove(name) {
             Err(error) if was_there && error.kind() == ErrorKind::NotFound => Ok(()),
@@ -407,6 +444,10 @@ impl Tier for TieredDisk {
         }
     }
 
+    fn outline(&self, name: &str) -> Option<Bytes> {
+        self.outlines().remove(&PackNumber::from_file_name(name)?)
+    }
+
     fn purge(&self) -> Result<(), StoreError> {
         match self.role {
             Role::Leads => self.remove_all_dropped(),
@@ -423,7 +464,7 @@ impl Tier for TieredDisk {
     }
 
     fn hang_up(&self) {
-        self.bucket.hang_up();
+        self.places.hang_up();
     }
 
     fn state(&self) -> TierState {

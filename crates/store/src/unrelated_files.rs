@@ -28,6 +28,7 @@ pub(crate) fn is_unrelated(name: &str) -> bool {
         || name.starts_with("DEPOT")
         || name.starts_with("EXTENTS")
         || name.ends_with(".index")
+        || name.ends_with(".locations")
         || name.ends_with(".pack")
         || name.starts_with("log-")
         || name.starts_with("spare-log-");

@@ -69,6 +69,7 @@ impl Node {
             cache_bytes: 1 << 20,
             local_bytes_max: 64 << 10,
             take_over: self.take_over,
+            clone_of: None,
             log: LogPlace::Bucket,
             linger: Duration::ZERO,
             keep_slots: Duration::ZERO,

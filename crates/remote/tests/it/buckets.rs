@@ -33,6 +33,7 @@ fn tiered_of(
         cache_bytes: 8 << 20,
         local_bytes_max: 256 << 10,
         take_over: over,
+        clone_of: None,
         log,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

@@ -21,6 +21,7 @@ fn options(log: LogPlace, take_over: bool) -> TieredOptions {
         cache_bytes: 1 << 20,
         local_bytes_max: 256 << 10,
         take_over,
+        clone_of: None,
         log,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

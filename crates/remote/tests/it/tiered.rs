@@ -31,6 +31,7 @@ fn open_with(
         cache_bytes: 1 << 20,
         local_bytes_max: 256 << 10,
         take_over,
+        clone_of: None,
         log,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

@@ -13,6 +13,7 @@ use crate::chunk::ChunkHash;
 use crate::hash::NameBeginning;
 use crate::interpolation;
 use crate::location::{PackNumber, PackedChunk};
+use crate::pack::outline::{NameStart, Outline};
 
 /// A bucket's mean size, at most.
 const BUCKET_COUNT_MAX: usize = 128;
@@ -75,6 +76,13 @@ impl PackPairs {
         let mut pairs = Vec::with_capacity(chunks.len());
         pairs.extend(chunks.iter().filter(is_first).map(|chunk| pair(chunk.hash, pack)));
         PackPairs(pairs)
+    }
+
+    /// Those of an index that has this outline.
+    pub(crate) fn of_outline(pack: PackNumber, outline: &Outline) -> PackPairs {
+        let pair =
+            |start: NameStart| u64::from(start.beginning().0) << u32::BITS | u64::from(pack.0);
+        PackPairs(outline.starts().map(pair).collect())
     }
 }
 

@@ -16,6 +16,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use self::format::{PAGE_ENTRY_COUNT, check_page, page_chunks, page_place, search_page};
 use super::Pack;
+use super::outline::Outline;
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
 use crate::hash::NameBeginning;
@@ -45,6 +46,12 @@ impl PackTable {
         PackTable { pack_bytes, index_offset, entry_count, fences }
     }
 
+    /// The table of a pack of `pack_bytes` whose index has this outline.
+    pub(crate) fn of_outline(pack_bytes: u64, outline: &Outline) -> PackTable {
+        let Outline { index_offset, entry_count, ref fences, .. } = *outline;
+        PackTable { pack_bytes, index_offset, entry_count, fences: fences.clone() }
+    }
+
     /// The pages that may hold `hash`; most likely the last.
     fn pages(&self, hash: ChunkHash) -> Range<usize> {
         let key = fence(hash);
@@ -59,7 +66,8 @@ impl PackTable {
     }
 }
 
-fn fence(hash: ChunkHash) -> u64 {
+/// The beginning of a page's first name.
+pub(super) fn fence(hash: ChunkHash) -> u64 {
     hash.0.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
@@ -128,13 +136,35 @@ impl Pack {
             return Ok(entries);
         }
         let (offset, bytes) = page_place(table.index_offset, table.entry_count, page);
-        let mut stored = self.read(offset, bytes)?;
-        let entries = check_page(&stored, offset).map_err(|what| self.damaged(offset, what))?;
-        let entries_bytes = entries.len();
-        stored.truncate(entries_bytes);
-        let entries = Bytes::from(stored);
+        let fence = table.fences.get(page as usize).copied();
+        let entries = match self.read_page(offset, bytes, fence) {
+            // What came from beyond the disk may be at fault, and is asked for again.
+            Err(StoreError::Damaged { .. }) if self.file.forget_cached(offset, bytes as u64) => {
+                self.read_page(offset, bytes, fence)
+            }
+            read => read,
+        }?;
         pages.0.insert((self.number, page), entries.clone());
         Ok(entries)
+    }
+}
+
+impl Pack {
+    fn read_page(
+        &self,
+        offset: u64,
+        bytes: usize,
+        expected: Option<u64>,
+    ) -> Result<Bytes, StoreError> {
+        let mut stored = self.read(offset, bytes)?;
+        let entries = check_page(&stored, offset).map_err(|what| self.damaged(offset, what))?;
+        // The fences may come from an outline.
+        if page_chunks(entries).next().map(|chunk| fence(chunk.hash)) != expected {
+            return Err(self.damaged(offset, "a page of an index begins with another name"));
+        }
+        let entries_bytes = entries.len();
+        stored.truncate(entries_bytes);
+        Ok(Bytes::from(stored))
     }
 }
 

@@ -28,12 +28,13 @@ use twox_hash::XxHash3_64;
 
 pub(super) use self::format::{EXTENT_BYTES, Extent};
 use self::format::{Slot, TABLE_NAME, Table};
-use super::EXTENTS_NAME;
 use super::format::{Nonce, PackObject};
 use super::single_flight::SingleFlight;
 use crate::io::{Disk, DiskFile};
 use crate::location::PackNumber;
 
+/// The file of extents that were read; the names of what lies beside it begin so.
+pub(super) const EXTENTS_NAME: &str = "EXTENTS";
 /// The number of reads of a slot that count: each saves it once.
 const USES_MAX: u8 = 3;
 /// There are so many slots at least.

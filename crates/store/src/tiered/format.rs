@@ -2,8 +2,8 @@
 //! authority is docs/format/bucket.md.
 //!
 //! ```text
-//! HEAD  = prefix generation epoch nonce leader pack-count manifest-bytes slot pack* manifest
-//!         checksum
+//! HEAD  = prefix generation epoch nonce leader pack-count manifest-bytes slot locations-count
+//!         pin-count source-bytes source-pin pack* locations* pin* source manifest checksum
 //! DEPOT = prefix id place-bytes place checksum
 //! ```
 
@@ -24,6 +24,10 @@ pub(crate) const HEAD_NAME: &str = "lines/main/HEAD";
 pub(crate) const LOG_PREFIX: &str = "lines/main/log/";
 /// The prefix of the names of all packs.
 pub(crate) const PACKS_PREFIX: &str = "packs/";
+/// The prefix of the names of all objects with outlines of packs' indexes.
+pub(crate) const LOCATIONS_PREFIX: &str = "locations/";
+/// The prefix of the names of all pins.
+pub(crate) const PINS_PREFIX: &str = "pins/";
 /// The line that they belong to, in their names.
 const LINE: &str = "main";
 
@@ -41,8 +45,12 @@ const OFFSET_PACK_COUNT: usize = OFFSET_LEADER + size_of::<Nonce>();
 const OFFSET_MANIFEST_BYTES: usize = OFFSET_PACK_COUNT + size_of::<u32>();
 const OFFSET_SLOT_EPOCH: usize = OFFSET_MANIFEST_BYTES + size_of::<u32>();
 const OFFSET_SLOT_NUMBER: usize = OFFSET_SLOT_EPOCH + size_of::<u64>();
-const OFFSET_PACKS: usize = OFFSET_SLOT_NUMBER + size_of::<u64>();
-const _: () = assert!(OFFSET_PACKS == 88); // Stored: change only with a new version.
+const OFFSET_LOCATIONS_COUNT: usize = OFFSET_SLOT_NUMBER + size_of::<u64>();
+const OFFSET_PIN_COUNT: usize = OFFSET_LOCATIONS_COUNT + size_of::<u64>();
+const OFFSET_SOURCE_BYTES: usize = OFFSET_PIN_COUNT + size_of::<u32>();
+const OFFSET_SOURCE_PIN: usize = OFFSET_SOURCE_BYTES + size_of::<u32>();
+const OFFSET_PACKS: usize = OFFSET_SOURCE_PIN + size_of::<Nonce>();
+const _: () = assert!(OFFSET_PACKS == 120); // Stored: change only with a new version.
 
 /// Stands where there is none: epochs begin with 1.
 const NO_SLOT: SlotId = SlotId { epoch: 0, number: 0 };
@@ -52,12 +60,39 @@ const OFFSET_PACK_INDEX: usize = OFFSET_PACK_NUMBER + size_of::<u32>();
 const OFFSET_PACK_EPOCH: usize = OFFSET_PACK_INDEX + size_of::<u32>();
 const OFFSET_PACK_OWN: usize = OFFSET_PACK_EPOCH + size_of::<u64>();
 const OFFSET_PACK_BYTES: usize = OFFSET_PACK_OWN + size_of::<Nonce>();
-const PACK_BYTES: usize = OFFSET_PACK_BYTES + size_of::<u64>();
-const _: () = assert!(PACK_BYTES == 40); // Stored: change only with a new version.
+const OFFSET_PACK_OWNER: usize = OFFSET_PACK_BYTES + size_of::<u64>();
+const PACK_BYTES: usize = OFFSET_PACK_OWNER + size_of::<u32>();
+const _: () = assert!(PACK_BYTES == 44); // Stored: change only with a new version.
+
+const OFFSET_LOCATIONS_EPOCH: usize = 0;
+const OFFSET_LOCATIONS_OWN: usize = OFFSET_LOCATIONS_EPOCH + size_of::<u64>();
+const OFFSET_LOCATIONS_BYTES: usize = OFFSET_LOCATIONS_OWN + size_of::<Nonce>();
+const OFFSET_LOCATIONS_HELD: usize = OFFSET_LOCATIONS_BYTES + size_of::<u64>();
+const OFFSET_LOCATIONS_PACK_COUNT: usize = OFFSET_LOCATIONS_HELD + size_of::<u32>();
+const OFFSET_LOCATIONS_OWNER: usize = OFFSET_LOCATIONS_PACK_COUNT + size_of::<u32>();
+const OFFSET_LOCATIONS_PACKS: usize = OFFSET_LOCATIONS_OWNER + size_of::<u32>();
+const _: () = assert!(OFFSET_LOCATIONS_PACKS == 44); // Stored: change only with a new version.
+const PACK_NUMBER_BYTES: usize = size_of::<u32>();
 
 const OFFSET_ID: usize = PREFIX_BYTES;
 const OFFSET_PLACE_BYTES: usize = OFFSET_ID + size_of::<Nonce>();
 const OFFSET_PLACE: usize = OFFSET_PLACE_BYTES + size_of::<u32>();
+
+/// The line among whose objects one lies. Stored: never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Owner {
+    /// This one.
+    This = 0,
+    /// The one of which this is a clone.
+    Source = 1,
+}
+
+impl Owner {
+    fn of(stored: u32) -> Option<Owner> {
+        [Owner::This, Owner::Source].into_iter().find(|owner| *owner as u32 == stored)
+    }
+}
 
 /// A pack as an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,19 +105,86 @@ pub(crate) struct PackObject {
     pub(crate) bytes: u64,
     /// The offset of its index.
     pub(crate) index: u32,
+    /// The line that put it, and removes it.
+    pub(crate) owner: Owner,
 }
 
 impl PackObject {
     /// Its name: the first letters spread the names.
     pub(crate) fn name(&self) -> String {
-        let own: String = self.own.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{PACKS_PREFIX}{}/{LINE}-{:x}-{own}", &own[..2], self.epoch)
+        object_name(PACKS_PREFIX, self.epoch, &self.own)
     }
 }
 
-/// The epoch in which the object `name` was put, if it is a pack of this line.
+/// A nonce's digits.
+pub(crate) fn hex(nonce: &Nonce) -> String {
+    nonce.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The name of an object of this line, below `prefix`.
+fn object_name(prefix: &str, epoch: u64, own: &Nonce) -> String {
+    let own = hex(own);
+    format!("{prefix}{}/{LINE}-{epoch:x}-{own}", &own[..2])
+}
+
+/// An object with the outlines of packs' indexes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Locations {
+    /// The epoch in which it was put.
+    pub(crate) epoch: u64,
+    /// Distinguishes its name from all others.
+    pub(crate) own: Nonce,
+    /// Its length.
+    pub(crate) bytes: u64,
+    /// The number of packs of which it was made.
+    pub(crate) held: u32,
+    /// Those of them that HEAD lists yet, ascending.
+    pub(crate) packs: Vec<PackNumber>,
+    /// The line that put it, and removes it.
+    pub(crate) owner: Owner,
+}
+
+impl Locations {
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        object_name(LOCATIONS_PREFIX, self.epoch, &self.own)
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let count = u32::try_from(self.packs.len()).expect("far fewer packs");
+        bytes.extend_from_slice(&self.epoch.to_le_bytes());
+        bytes.extend_from_slice(&self.own);
+        bytes.extend_from_slice(&self.bytes.to_le_bytes());
+        bytes.extend_from_slice(&self.held.to_le_bytes());
+        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.extend_from_slice(&(self.owner as u32).to_le_bytes());
+        self.packs.iter().for_each(|pack| bytes.extend_from_slice(&pack.0.to_le_bytes()));
+    }
+
+    /// Reads one that `bytes` begin with, which go on behind it.
+    fn parse(bytes: &mut &[u8]) -> Option<Locations> {
+        let count = usize::try_from(u32_at(bytes, OFFSET_LOCATIONS_PACK_COUNT)?).ok()?;
+        let end = count.checked_mul(PACK_NUMBER_BYTES)?.checked_add(OFFSET_LOCATIONS_PACKS)?;
+        let (one, rest) = bytes.split_at_checked(end)?;
+        *bytes = rest;
+        let packs = one[OFFSET_LOCATIONS_PACKS..].chunks_exact(PACK_NUMBER_BYTES);
+        let packs: Option<Vec<_>> = packs.map(|pack| u32_at(pack, 0).map(PackNumber)).collect();
+        let packs = packs?;
+        packs.is_sorted().then_some(Locations {
+            epoch: u64_at(one, OFFSET_LOCATIONS_EPOCH)?,
+            own: array_at(one, OFFSET_LOCATIONS_OWN)?,
+            bytes: u64_at(one, OFFSET_LOCATIONS_BYTES)?,
+            held: u32_at(one, OFFSET_LOCATIONS_HELD)?,
+            packs,
+            owner: Owner::of(u32_at(one, OFFSET_LOCATIONS_OWNER)?)?,
+        })
+    }
+}
+
+/// The epoch in which the object `name` was put, if it is a pack of this line, or locations.
 pub(crate) fn epoch_of(name: &str) -> Option<u64> {
-    let (_, name) = name.strip_prefix(PACKS_PREFIX)?.split_once('/')?;
+    let below = [PACKS_PREFIX, LOCATIONS_PREFIX].into_iter().find_map(|it| name.strip_prefix(it));
+    let (_, name) = below?.split_once('/')?;
     let (epoch, _) = name.strip_prefix(LINE)?.strip_prefix('-')?.split_once('-')?;
     u64::from_str_radix(epoch, 16).ok()
 }
@@ -110,7 +212,21 @@ impl SlotId {
     }
 }
 
-/// The content of HEAD. *Invariant*: `manifest` is empty, or one whose packs are all among `packs`.
+/// The line of which another is a clone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Source {
+    /// The bucket's name.
+    pub(crate) place: String,
+    /// The pin there that keeps what the clone relies on.
+    pub(crate) pin: Nonce,
+}
+
+/// The content of HEAD.
+///
+/// *Invariants*
+/// 1. `manifest` is empty, or one whose packs are all among `packs`.
+/// 2. So are those of `locations`, each of which is in one of them at most.
+/// 3. Only where there is a source are objects its.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Head {
     /// Counts its states.
@@ -123,6 +239,12 @@ pub(crate) struct Head {
     pub(crate) leader: Nonce,
     /// The object of each pack.
     pub(crate) packs: BTreeMap<PackNumber, PackObject>,
+    /// The objects with outlines of their indexes.
+    pub(crate) locations: Vec<Locations>,
+    /// The pins of clones, which keep objects that this doesn't list.
+    pub(crate) pins: Vec<Nonce>,
+    /// The line of which this is a clone, if it is one.
+    pub(crate) source: Option<Source>,
     /// The manifest with which an empty directory begins; empty: nothing whole has been put yet.
     pub(crate) manifest: Bytes,
     /// The first slot that is needed besides the manifest; `None`: the log isn't in the bucket.
@@ -144,15 +266,34 @@ impl Head {
         let SlotId { epoch, number } = self.slot.unwrap_or(NO_SLOT);
         bytes.extend_from_slice(&epoch.to_le_bytes());
         bytes.extend_from_slice(&number.to_le_bytes());
+        bytes.extend_from_slice(&(self.locations.len() as u64).to_le_bytes());
+        let (place, pin) = match &self.source {
+            Some(source) => (source.place.as_bytes(), source.pin),
+            None => Default::default(),
+        };
+        bytes.extend_from_slice(&count(self.pins.len()));
+        bytes.extend_from_slice(&count(place.len()));
+        bytes.extend_from_slice(&pin);
         for (number, pack) in &self.packs {
             bytes.extend_from_slice(&number.0.to_le_bytes());
             bytes.extend_from_slice(&pack.index.to_le_bytes());
             bytes.extend_from_slice(&pack.epoch.to_le_bytes());
             bytes.extend_from_slice(&pack.own);
             bytes.extend_from_slice(&pack.bytes.to_le_bytes());
+            bytes.extend_from_slice(&(pack.owner as u32).to_le_bytes());
         }
+        self.locations.iter().for_each(|locations| locations.encode(&mut bytes));
+        self.pins.iter().for_each(|pin| bytes.extend_from_slice(pin));
+        bytes.extend_from_slice(place);
         bytes.extend_from_slice(&self.manifest);
         sealed(bytes)
+    }
+
+    /// The names of all objects of this line that it lists.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        let packs = self.packs.values().filter(|pack| pack.owner == Owner::This);
+        let locations = self.locations.iter().filter(|it| it.owner == Owner::This);
+        packs.map(PackObject::name).chain(locations.map(Locations::name))
     }
 
     /// Reads it.
@@ -177,12 +318,40 @@ impl Head {
                 own: array_at(pack, OFFSET_PACK_OWN)?,
                 bytes: u64_at(pack, OFFSET_PACK_BYTES)?,
                 index: u32_at(pack, OFFSET_PACK_INDEX)?,
+                owner: Owner::of(u32_at(pack, OFFSET_PACK_OWNER)?)?,
             };
             let is_sound = u64::from(object.index) < object.bytes;
             listed.insert(PackNumber(u32_at(pack, OFFSET_PACK_NUMBER)?), object);
             is_sound.then_some(())?;
         }
-        let is_whole = listed.len() == pack_count && bytes.len() == packs_end + manifest_bytes;
+        let mut rest = bytes.get(packs_end..)?;
+        let mut locations = Vec::new();
+        for _ in 0..u64_at(bytes, OFFSET_LOCATIONS_COUNT)? {
+            locations.push(Locations::parse(&mut rest)?);
+        }
+        let pins = parse_pins(&mut rest, u32_at(bytes, OFFSET_PIN_COUNT)?)?;
+        let source_bytes = usize::try_from(u32_at(bytes, OFFSET_SOURCE_BYTES)?).ok()?;
+        let (place, rest) = rest.split_at_checked(source_bytes)?;
+        let source = match str::from_utf8(place).ok()? {
+            "" => None,
+            place => {
+                let pin = array_at(bytes, OFFSET_SOURCE_PIN)?;
+                Some(Source { place: place.to_owned(), pin })
+            }
+        };
+        let owners = listed.values().map(|pack| pack.owner);
+        let mut owners = owners.chain(locations.iter().map(|it| it.owner));
+        let owners_exist = source.is_some() || owners.all(|owner| owner == Owner::This);
+        let mut located: Vec<PackNumber> =
+            locations.iter().flat_map(|locations| &locations.packs).copied().collect();
+        located.sort_unstable();
+        let is_located_once = located.is_sorted_by(|left, right| left < right)
+            && located.iter().all(|number| listed.contains_key(number));
+        let is_whole = listed.len() == pack_count
+            && owners_exist
+            && is_located_once
+            && rest.len() == manifest_bytes;
+        let manifest_start = bytes.len() - rest.len();
         let epoch = u64_at(bytes, OFFSET_SLOT_EPOCH)?;
         let slot = SlotId { epoch, number: u64_at(bytes, OFFSET_SLOT_NUMBER)? };
         is_whole.then_some(Head {
@@ -191,10 +360,20 @@ impl Head {
             nonce: array_at(bytes, OFFSET_NONCE)?,
             leader: array_at(bytes, OFFSET_LEADER)?,
             packs: listed,
-            manifest: bytes.slice(packs_end..),
+            locations,
+            pins,
+            source,
+            manifest: bytes.slice(manifest_start..),
             slot: Some(slot).filter(|slot| *slot != NO_SLOT),
         })
     }
+}
+
+fn parse_pins(rest: &mut &[u8], count: u32) -> Option<Vec<Nonce>> {
+    let bytes = usize::try_from(count).ok()?.checked_mul(size_of::<Nonce>())?;
+    let (pins, behind) = rest.split_at_checked(bytes)?;
+    *rest = behind;
+    pins.chunks_exact(size_of::<Nonce>()).map(|pin| array_at(pin, 0)).collect()
 }
 
 /// A directory's memory of its bucket.
@@ -258,13 +437,30 @@ mod tests {
     use super::*;
 
     fn head() -> Head {
-        let pack = |own| PackObject { epoch: 0x1f, own: [own; 16], bytes: 5000, index: 4000 };
+        let pack = |own| PackObject {
+            epoch: 0x1f,
+            own: [own; 16],
+            bytes: 5000,
+            index: 4000,
+            owner: if own == 0xcd { Owner::Source } else { Owner::This },
+        };
+        let locations = |epoch, number| Locations {
+            epoch,
+            own: [epoch as u8; 16],
+            bytes: 70,
+            held: 5,
+            packs: vec![PackNumber(number)],
+            owner: Owner::This,
+        };
         Head {
             generation: 7,
             epoch: 0x20,
             nonce: [3; 16],
             leader: [4; 16],
             packs: [(PackNumber(1), pack(0xab)), (PackNumber(9), pack(0xcd))].into(),
+            locations: vec![locations(3, 9), locations(4, 1)],
+            pins: vec![[8; 16], [9; 16]],
+            source: Some(Source { place: "s3://bucket/source".to_owned(), pin: [10; 16] }),
             manifest: Bytes::from_static(b"a manifest"),
             slot: Some(SlotId { epoch: 0x1f, number: 77 }),
         }
@@ -277,6 +473,13 @@ mod tests {
         assert_eq!(Head::parse(&Head::default().encode()).unwrap(), Head::default());
         let bucket = Membership { id: [5; 16], place: "s3://bucket/prefix".to_owned() };
         assert_eq!(Membership::parse(&bucket.encode(), DEPOT_NAME).unwrap(), bucket);
+        let mut other = head();
+        other.locations[1].packs.push(PackNumber(9));
+        assert!(Head::parse(&other.encode()).is_err(), "a pack is located twice");
+        other.locations[1].packs[1] = PackNumber(10);
+        assert!(Head::parse(&other.encode()).is_err(), "a pack that isn't listed");
+        other = Head { source: None, ..head() };
+        assert!(Head::parse(&other.encode()).is_err(), "a pack of no line");
         for end in 0..bytes.len() {
             assert!(Head::parse(&bytes.slice(..end)).is_err(), "{end} bytes");
         }
@@ -304,6 +507,7 @@ mod tests {
         let name = head().packs[&PackNumber(1)].name();
         assert_eq!(name, format!("packs/ab/main-1f-{}", "ab".repeat(16)));
         assert_eq!(epoch_of(&name), Some(0x1f));
+        assert_eq!(epoch_of(&head().locations[0].name()), Some(3));
         for other in
             ["packs/ab/other-1f-ab", "lines/main/HEAD", "packs/main-1f-ab", "packs/ab/main-"]
         {

@@ -17,13 +17,18 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::errors::{ATTEMPTS_MAX, store_error};
-use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
+use super::format::{
+    HEAD_NAME, Head, LOCATIONS_PREFIX, Membership, Nonce, Owner, PACKS_PREFIX, PackObject, epoch_of,
+};
+use super::locations::{self, Outlines};
+use super::pins::{self, Places};
 use super::slots;
-use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, file};
+use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, index_file};
 use crate::bucket::{Bucket, ObjectPart, ObjectVersion, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::io::{Chance, Disk, Machine};
@@ -39,12 +44,21 @@ pub(super) struct Lead {
     pub(super) version: ObjectVersion,
     /// Packs of `head` that the bucket has lost.
     pub(super) lost: Vec<PackNumber>,
-    /// Objects of packs that earlier epochs put, and that HEAD doesn't list.
+    /// Objects that earlier epochs put, and that HEAD doesn't list.
     pub(super) left: Vec<String>,
+    /// The outlines of packs of `head`.
+    pub(super) outlines: Outlines,
+}
+
+impl Lead {
+    /// One of which nothing more is known.
+    pub(super) fn new(head: Head, version: ObjectVersion) -> Lead {
+        Lead { head, version, lost: Vec::new(), left: Vec::new(), outlines: Outlines::new() }
+    }
 }
 
 /// Returns the reason for which a directory can't have the line.
-fn refused(what: String) -> StoreError {
+pub(super) fn refused(what: String) -> StoreError {
     StoreError::io(DEPOT_NAME, io::Error::other(what))
 }
 
@@ -61,10 +75,10 @@ pub(super) fn nonce(chance: &dyn Chance) -> Nonce {
 /// As [`TieredDisk::open`](super::TieredDisk::open).
 pub(super) fn take(
     machine: &Machine,
-    bucket: &dyn Bucket,
+    own: &Arc<dyn Bucket>,
     options: &TieredOptions,
 ) -> Result<Lead, StoreError> {
-    let disk = &*machine.disk;
+    let (disk, bucket) = (&*machine.disk, &**own);
     let member = read_membership(disk)?;
     if let Some(member) = member.as_ref().filter(|member| member.place != options.place) {
         let what = format!("its packs lie in {}, not in {}", member.place, options.place);
@@ -88,15 +102,44 @@ pub(super) fn take(
             id
         }
     };
-    let mut taken = swap(&*machine.chance, bucket, found, id)?;
+    let mut taken = match (&options.clone_of, &found) {
+        (Some(source), None) => pins::begin_clone(machine, bucket, (source, &options.place), id)?,
+        _ => swap(&*machine.chance, bucket, found, id)?,
+    };
+    let places = Places::of(own, &taken.head)?;
+    (taken.lost, taken.left) = compare_with_list(&places, &taken.head);
+    taken.outlines = outlines(disk, &places, &taken.head, &taken.lost)?;
     if !has_manifest && !taken.head.manifest.is_empty() {
         // The manifest last: what is cut off here begins again.
-        file::fetch_indexes(disk, bucket, &taken.head.packs)
-            .map_err(|error| StoreError::io("the bucket", error))?;
+        fetch_indexes(disk, &places, &taken)?;
         begin_with(disk, &taken.head.manifest)?;
     }
-    (taken.lost, taken.left) = compare_with_list(bucket, &taken.head);
     Ok(taken)
+}
+
+/// The outlines of packs that `head` lists and that aren't `lost`.
+pub(super) fn outlines(
+    disk: &dyn Disk,
+    places: &Places,
+    head: &Head,
+    lost: &[PackNumber],
+) -> Result<Outlines, StoreError> {
+    locations::open(disk, places, head, lost).map_err(|error| StoreError::io(".", error))
+}
+
+/// Fetches the indexes of packs of which no outline is known.
+pub(super) fn fetch_indexes(
+    disk: &dyn Disk,
+    places: &Places,
+    taken: &Lead,
+) -> Result<(), StoreError> {
+    for owner in [Owner::This, Owner::Source] {
+        let mut packs = taken.head.packs.clone();
+        packs.retain(|number, pack| pack.owner == owner && !taken.outlines.contains_key(number));
+        index_file::fetch_indexes(disk, &**places.bucket(owner), &packs)
+            .map_err(|error| StoreError::io("the bucket", error))?;
+    }
+    Ok(())
 }
 
 /// Refuses a directory that can't have the line.
@@ -107,6 +150,9 @@ fn check(
     (head, options): (Option<&Head>, &TieredOptions),
 ) -> Result<(), StoreError> {
     let place = &options.place;
+    if let Some(source) = &options.clone_of {
+        check_clone(head, has_manifest, (source, place))?;
+    }
     let Some(head) = head else {
         let is_whole = member.is_none() || !has_manifest || has_all_packs(disk)?;
         let what = format!("{place} has no HEAD any more, and this directory not all of its packs");
@@ -144,6 +190,23 @@ fn check(
         )));
     }
     Ok(())
+}
+
+/// Refuses to begin a clone where there is something else.
+fn check_clone(
+    head: Option<&Head>,
+    has_manifest: bool,
+    (source, place): (&str, &str),
+) -> Result<(), StoreError> {
+    match head {
+        None if has_manifest => {
+            Err(refused("this directory has data of its own: a clone begins with none".to_owned()))
+        }
+        Some(head) if head.source.as_ref().is_none_or(|own| own.place != source) => {
+            Err(refused(format!("{place} has data, and isn't a clone of {source}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a directory that was put back to an earlier state, as from a snapshot of its disk: it
@@ -191,7 +254,7 @@ pub(super) fn swap(
     };
     let lost = || refused("another directory took the lead just now".to_owned());
     let version = swapped.map_err(store_error)?.ok_or_else(lost)?;
-    Ok(Lead { head, version, lost: Vec::new(), left: Vec::new() })
+    Ok(Lead::new(head, version))
 }
 
 pub(super) fn has_manifest(disk: &dyn Disk) -> Result<bool, StoreError> {
@@ -222,35 +285,43 @@ pub(super) fn begin_with(disk: &dyn Disk, bytes: &Bytes) -> Result<(), StoreErro
 
 /// Removes slots that nothing needs. Returns packs that the bucket has lost, as far as can be seen,
 /// and objects that are left of earlier epochs.
-fn compare_with_list(bucket: &dyn Bucket, head: &Head) -> (Vec<PackNumber>, Vec<String>) {
+fn compare_with_list(places: &Places, head: &Head) -> (Vec<PackNumber>, Vec<String>) {
+    let own = &**places.bucket(Owner::This);
     // What can't be listed or removed now is found by a later opening.
-    let there: BTreeSet<String> = match bucket.list(PACKS_PREFIX) {
-        Ok(names) => names.into_iter().collect(),
-        Err(_) => return Default::default(),
-    };
-    let listed: BTreeSet<String> = head.packs.values().map(PackObject::name).collect();
-    let is_left = |name: &&String| epoch_of(name).is_some_and(|epoch| epoch < head.epoch);
-    let left = there.difference(&listed).filter(is_left).cloned().collect();
-    if let Some(first) = head.slot {
-        slots::remove_left(bucket, first);
+    let Ok(packs) = own.list(PACKS_PREFIX) else { return Default::default() };
+    let mut lost = lost_among(own, head, Owner::This, &packs);
+    if head.source.is_some() {
+        let source = &**places.bucket(Owner::Source);
+        let there = source.list(PACKS_PREFIX);
+        lost.extend(
+            there.map_or_else(
+                |_| Vec::new(),
+                |there| lost_among(source, head, Owner::Source, &there),
+            ),
+        );
     }
-    let absent = head.packs.iter().filter(|(_, pack)| !there.contains(&pack.name()));
-    let absent: Vec<_> = absent.map(|(number, pack)| (*number, *pack)).collect();
-    (lost_among(bucket, &absent), left)
+    let mut left: BTreeSet<String> = packs.into_iter().collect();
+    left.extend(own.list(LOCATIONS_PREFIX).unwrap_or_default());
+    let listed: BTreeSet<String> = head.names().collect();
+    left.retain(|name| !listed.contains(name));
+    left.retain(|name| epoch_of(name).is_some_and(|epoch| epoch < head.epoch));
+    if let Some(first) = head.slot {
+        slots::remove_left(own, first);
+    }
+    (lost, left.into_iter().collect())
 }
 
-/// Those of packs that can't be read, which a list lacks: it may be old.
-fn lost_among(bucket: &dyn Bucket, packs: &[(PackNumber, PackObject)]) -> Vec<PackNumber> {
+/// The packs of `owner`'s that can't be read, of those that a list lacks: it may be old.
+fn lost_among(bucket: &dyn Bucket, head: &Head, owner: Owner, there: &[String]) -> Vec<PackNumber> {
+    let there: BTreeSet<&String> = there.iter().collect();
+    let own = head.packs.iter().filter(|(_, pack)| pack.owner == owner);
+    let absent: Vec<_> = own.filter(|(_, pack)| !there.contains(&pack.name())).collect();
     let first_byte =
-        |(_, pack): &(PackNumber, PackObject)| ObjectPart { name: pack.name(), range: 0..1 };
-    let parts: Vec<ObjectPart> = packs.iter().map(first_byte).collect();
+        |(_, pack): &(&PackNumber, &PackObject)| ObjectPart { name: pack.name(), range: 0..1 };
+    let parts: Vec<ObjectPart> = absent.iter().map(first_byte).collect();
     let Ok(read) = bucket.read_many(&parts) else { return Vec::new() };
-    packs
-        .iter()
-        .zip(read)
-        .filter(|(_, part)| part.is_none())
-        .map(|((number, _), _)| *number)
-        .collect()
+    let lost = absent.iter().zip(read).filter(|(_, part)| part.is_none());
+    lost.map(|((number, _), _)| **number).collect()
 }
 
 /// HEAD, if there is one. One that is damaged is fetched again first.

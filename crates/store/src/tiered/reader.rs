@@ -13,13 +13,17 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::format::Membership;
+use super::index_file::{self, INDEX_SUFFIX};
 use super::lead::{
-    Lead, NOBODY, begin_with, has_manifest, load_head, read_membership, write_membership,
+    Lead, NOBODY, begin_with, fetch_indexes, has_manifest, load_head, outlines, read_membership,
+    write_membership,
 };
-use super::{DEPOT_NAME, INDEX_SUFFIX, TieredDisk, TieredOptions, file, is_own};
+use super::pins::Places;
+use super::{DEPOT_NAME, TieredDisk, TieredOptions, is_own};
 use crate::bucket::Bucket;
 use crate::error::StoreError;
 use crate::io::{Disk, Machine};
@@ -36,10 +40,10 @@ const OWN_TIMES: u64 = 4;
 /// directory has data of its own.
 pub(super) fn begin(
     machine: &Machine,
-    bucket: &dyn Bucket,
+    own: &Arc<dyn Bucket>,
     options: &TieredOptions,
 ) -> Result<Lead, StoreError> {
-    let disk = &*machine.disk;
+    let (disk, bucket) = (&*machine.disk, &**own);
     let refused = |what: String| StoreError::io(DEPOT_NAME, io::Error::other(what));
     let place = &options.place;
     match read_membership(disk)? {
@@ -65,7 +69,7 @@ pub(super) fn begin(
         refused(format!("{place} has nothing whole yet: there is nothing to read"))
     })?;
     let io = |error| StoreError::io(".", error);
-    let needed: BTreeSet<String> = head.packs.keys().copied().map(file::index_name).collect();
+    let needed: BTreeSet<String> = head.packs.keys().copied().map(index_file::index_name).collect();
     for name in disk.list().map_err(io)? {
         let stays = match name.ends_with(INDEX_SUFFIX) {
             true => needed.contains(&name),
@@ -75,10 +79,12 @@ pub(super) fn begin(
             disk.remove(&name).map_err(io)?;
         }
     }
-    file::fetch_indexes(disk, bucket, &head.packs)
-        .map_err(|error| StoreError::io("the bucket", error))?;
-    begin_with(disk, &head.manifest)?;
-    Ok(Lead { head, version, lost: Vec::new(), left: Vec::new() })
+    let mut begun = Lead::new(head, version);
+    let places = Places::of(own, &begun.head)?;
+    begun.outlines = outlines(disk, &places, &begun.head, &[])?;
+    fetch_indexes(disk, &places, &begun)?;
+    begin_with(disk, &begun.head.manifest)?;
+    Ok(begun)
 }
 
 /// A file that keeps a directory from becoming a reader's, which removes what it doesn't know.

@@ -1,6 +1,6 @@
 //! Uploads packs: put into the bucket, listed by HEAD, and then removed from the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -8,15 +8,24 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::errors::{deposed, store_error};
-use super::file;
-use super::format::{HEAD_NAME, Head, PackObject, SlotId};
+use super::format::{HEAD_NAME, Head, Locations, Owner, PackObject, SlotId};
+use super::index_file;
 use super::lead::{load_head, nonce};
+use super::locations;
 use super::{DOOMED_MICROS, Line, TieredDisk};
 use crate::bucket::{Bucket, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::location::PackNumber;
 use crate::manifest;
 use crate::pack::table::format::{TRAILER_BYTES, parse_trailer};
+
+/// What HEAD is to list.
+struct Listed {
+    packs: BTreeMap<PackNumber, PackObject>,
+    locations: Vec<Locations>,
+    manifest: Bytes,
+    slot: Option<SlotId>,
+}
 
 impl TieredDisk {
     /// See [`Tier::take`](crate::io::Tier::take).
@@ -43,7 +52,9 @@ impl TieredDisk {
             line.put.insert(number, pack);
             packs.insert(number, pack);
         }
-        self.swap_head(&mut line, packs, Bytes::copy_from_slice(manifest), slot)?;
+        let locations = self.locate(&line, &packs)?;
+        let listed = Listed { packs, locations, manifest: Bytes::copy_from_slice(manifest), slot };
+        self.swap_head(&mut line, &listed)?;
         line.put.clear();
         if let (Some(slots), Some(first)) = (&self.slots, line.head.slot) {
             let keep_micros = i64::try_from(self.options.keep_slots.as_micros());
@@ -65,38 +76,37 @@ impl TieredDisk {
         let trailer = &whole[length.saturating_sub(TRAILER_BYTES)..];
         let index = parse_trailer(trailer, bytes).map(|(offset, _)| offset);
         let index = index.ok_or_else(|| StoreError::damaged(name, bytes, "it has no index"))?;
-        let pack = PackObject { epoch: line.head.epoch, own: nonce(&*self.chance), bytes, index };
+        let (epoch, own) = (line.head.epoch, nonce(&*self.chance));
+        let pack = PackObject { epoch, own, bytes, index, owner: Owner::This };
         let put = create_until_known(&*self.bucket, &pack.name(), &Bytes::from(whole));
         let taken = || io(io::Error::other("its object's name is taken"));
         put.map_err(store_error)?.ok_or_else(taken)?;
         Ok(pack)
     }
 
-    /// Swaps HEAD to one that lists `packs`. A state of this directory's whose swap had no answer
+    /// Swaps HEAD to one that lists this. A state of this directory's whose swap had no answer
     /// may lie there: it goes on from that.
-    fn swap_head(
-        &self,
-        line: &mut Line,
-        packs: BTreeMap<PackNumber, PackObject>,
-        manifest: Bytes,
-        slot: Option<SlotId>,
-    ) -> Result<(), StoreError> {
+    fn swap_head(&self, line: &mut Line, listed: &Listed) -> Result<(), StoreError> {
         loop {
             let head = Head {
                 generation: line.head.generation + 1,
+                epoch: line.head.epoch,
                 nonce: nonce(&*self.chance),
-                packs: packs.clone(),
-                manifest: manifest.clone(),
-                slot: slot.or(line.head.slot),
-                ..line.head.clone()
+                leader: line.head.leader,
+                packs: listed.packs.clone(),
+                locations: listed.locations.clone(),
+                manifest: listed.manifest.clone(),
+                slot: listed.slot.or(line.head.slot),
+                pins: line.head.pins.clone(),
+                source: line.head.source.clone(),
             };
             let swapped = swap_until_known(&*self.bucket, HEAD_NAME, &line.version, &head.encode());
             let now = self.clock.steady_micros();
             if let Some(version) = swapped.map_err(store_error)? {
-                let gone = |(number, pack): (&PackNumber, &PackObject)| {
-                    (packs.get(number) != Some(pack)).then(|| (now, pack.name()))
-                };
-                line.doomed.extend(line.head.packs.iter().filter_map(gone));
+                let stay: BTreeSet<String> = head.names().collect();
+                let gone = line.head.names().filter(|name| !stay.contains(name));
+                line.doomed.extend(gone.map(|name| (now, name)));
+                locations::remove_files(&*self.disk, &line.head, &head);
                 (line.head, line.version) = (head, version);
                 return Ok(());
             }
@@ -124,9 +134,13 @@ impl TieredDisk {
     /// Removes objects that readers have had time to leave.
     fn remove_doomed(&self, line: &mut Line) {
         let now = self.clock.steady_micros();
-        line.doomed.retain(|(since, name)| {
-            let stays = now - since < DOOMED_MICROS;
-            stays || self.bucket.remove(name).is_err()
+        let is_due = |(since, _): &(i64, String)| DOOMED_MICROS <= now - since;
+        if !line.doomed.iter().any(is_due) {
+            return;
+        }
+        let kept = self.kept_by_pins(line);
+        line.doomed.retain(|doomed| {
+            !is_due(doomed) || kept.has(&doomed.1) || self.bucket.remove(&doomed.1).is_err()
         });
     }
 
@@ -144,7 +158,7 @@ impl TieredDisk {
             };
             let mut index = vec![0; (pack.bytes - u64::from(pack.index)) as usize];
             let read = local.read_exact_at(u64::from(pack.index), &mut index);
-            let written = read.and_then(|()| file::write_index(&*self.disk, *number, &index));
+            let written = read.and_then(|()| index_file::write_index(&*self.disk, *number, &index));
             written.map_err(|error| StoreError::io(name, error))?;
             moved.push((*number, *pack));
         }
@@ -182,7 +196,7 @@ impl TieredDisk {
         });
         for number in dropped {
             self.extents.forget(number);
-            let _ = self.disk.remove(&file::index_name(number));
+            let _ = self.disk.remove(&index_file::index_name(number));
         }
     }
 }

@@ -151,6 +151,7 @@ fn take(
         cache_bytes: 1 << 20,
         local_bytes_max: 16 << 10,
         take_over: true,
+        clone_of: None,
         log: LogPlace::Bucket,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

@@ -4,6 +4,8 @@
 //! process is cut off at each call to the bucket.
 
 mod cache;
+mod locations;
+mod pins;
 mod purge;
 mod reader;
 
@@ -82,6 +84,7 @@ impl Node {
             cache_bytes: self.cache_bytes,
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
+            clone_of: None,
             log: LogPlace::Local,
             linger: Duration::ZERO,
             keep_slots: Duration::ZERO,

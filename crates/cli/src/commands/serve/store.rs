@@ -50,6 +50,12 @@ pub struct StoreArguments {
     #[arg(long, requires = "store")]
     store_take_over: bool,
 
+    /// Begin as a clone of another server's store (s3://BUCKET/PREFIX), whose packs are read where
+    /// they lie and aren't copied: with an empty data directory, and a --store where nothing lies
+    #[arg(long, value_name = "URL", requires = "store",
+          conflicts_with_all = ["store_take_over", "store_read_only"])]
+    store_clone_of: Option<String>,
+
     /// Where the log lies: on the disk (local), with which acknowledged writes are lost, or in the
     /// store (bucket), where each write waits for a request. It can be changed from local to
     /// bucket, not back
@@ -83,6 +89,7 @@ impl StoreArguments {
             url: url.clone(),
             cache_bytes: self.store_cache,
             take_over: self.store_take_over,
+            clone_of: self.store_clone_of.clone(),
             log: match self.store_log.as_str() {
                 "bucket" => LogPlace::Bucket,
                 _ => LogPlace::Local,

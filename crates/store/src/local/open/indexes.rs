@@ -1,13 +1,17 @@
 //! Reads the indexes of sealed packs, several at once: what opening a large store takes its time
-//! for. Each is read as a whole and checked; of a chunk, 8 bytes stay.
+//! for. Each is read as a whole and checked; of a chunk, 8 bytes stay. Where the disk's tier has a
+//! pack's outline, that does instead, and the index's pages are read when they are searched.
 
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
 use crate::index::PackPairs;
+use crate::io::Tier;
 use crate::pack::Pack;
+use crate::pack::outline::Outline;
 use crate::pack::reader::read_index;
+use crate::pack::table::PackTable;
 
 /// Threads that read and check them: more wait for a disk than work.
 const THREADS_MAX: usize = 8;
@@ -17,9 +21,37 @@ const A_THREAD_BYTES_MIN: u64 = 64 << 20;
 /// A sealed pack, and how many bytes it has.
 pub(super) type SealedPack = (Arc<Pack>, u64);
 
-/// Returns the pairs that the index needs of each of `packs`, in their order; `None` where a pack's
-/// header or index isn't right or can't be read.
-pub(super) fn read(packs: &[SealedPack]) -> Vec<Option<PackPairs>> {
+/// What the index needs of a pack.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct IndexRead {
+    pub(super) pairs: PackPairs,
+    /// If it was read instead of the pack's index.
+    pub(super) outline: Option<Outline>,
+}
+
+/// Returns what the index needs of each of `packs`, in their order; `None` where a pack's header or
+/// index isn't right or can't be read.
+pub(super) fn read(packs: &[SealedPack], tier: Option<&dyn Tier>) -> Vec<Option<IndexRead>> {
+    let outlined = |(pack, bytes): &SealedPack| read_outline(pack, *bytes, tier?);
+    let mut found: Vec<Option<IndexRead>> = packs.iter().map(outlined).collect();
+    let is_absent = |position: &usize| found[*position].is_none();
+    let absent: Vec<usize> = (0..packs.len()).filter(is_absent).collect();
+    let rest: Vec<SealedPack> = absent.iter().map(|position| packs[*position].clone()).collect();
+    for (position, read) in absent.into_iter().zip(read_whole(&rest)) {
+        found[position] = read.map(|pairs| IndexRead { pairs, outline: None });
+    }
+    found
+}
+
+/// Afterwards the pack can be searched.
+fn read_outline(pack: &Pack, pack_bytes: u64, tier: &dyn Tier) -> Option<IndexRead> {
+    let outline = Outline::parse(&tier.outline(&pack.name)?, pack_bytes)?;
+    pack.table.get_or_init(|| PackTable::of_outline(pack_bytes, &outline));
+    let pairs = PackPairs::of_outline(pack.number, &outline);
+    Some(IndexRead { pairs, outline: Some(outline) })
+}
+
+fn read_whole(packs: &[SealedPack]) -> Vec<Option<PackPairs>> {
     let bytes: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
     let worth = usize::try_from(bytes / A_THREAD_BYTES_MIN).unwrap_or(THREADS_MAX);
     // One that works leaves the disk idle, two processors are kept busy by two that work.

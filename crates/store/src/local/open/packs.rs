@@ -1,9 +1,11 @@
 //! Opens the packs of a store: steps 3 and 4 of [`super`].
 
-use std::collections::HashSet;
+mod alike;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::indexes::{self, SealedPack};
+use super::indexes::{self, IndexRead, SealedPack};
 use crate::chunk::ChunkHash;
 use crate::counters::Counters;
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
@@ -11,7 +13,7 @@ use crate::error::StoreError;
 use crate::field::prefix;
 use crate::hash::NameHasherBuilder;
 use crate::index::{Index, Known};
-use crate::io::Disk;
+use crate::io::{Disk, Tier};
 use crate::location::{FrameOffset, PackNumber, PackedChunk, Purpose};
 use crate::manifest::{MANIFEST_NAME, Manifest, PackEntry, PackState, SetAside, SetAsideReason};
 use crate::pack::Pack;
@@ -59,7 +61,7 @@ pub(super) fn load(
     for entry in &manifest.packs {
         files.push((entry.clone(), open_pack(disk, entry, manifest)?));
     }
-    let whole = loaded.load_whole(&files, manifest)?;
+    let whole = loaded.load_whole(&files, manifest, disk.tier())?;
     for (mut entry, pack) in files {
         let Some(pack) = pack else {
             loaded.note_hole(&entry.number.to_string(), 0, "missing", HoleOrigin::Damage);
@@ -136,6 +138,7 @@ impl Loaded {
         &mut self,
         files: &[(PackEntry, Option<Arc<Pack>>)],
         manifest: &Manifest,
+        tier: Option<&dyn Tier>,
     ) -> Result<HashSet<PackNumber>, StoreError> {
         let sealed = files.iter().filter(|(entry, _)| {
             entry.state == PackState::Sealed && manifest.aside_in(entry.number).next().is_none()
@@ -144,19 +147,16 @@ impl Loaded {
             .filter_map(|(entry, pack)| Some((Arc::clone(pack.as_ref()?), entry.bytes)))
             .collect();
         let (mut whole, mut pairs) = (HashSet::new(), Vec::with_capacity(sealed.len()));
-        for ((pack, _), read) in sealed.iter().zip(indexes::read(&sealed)) {
-            if let Some(read) = read {
-                self.index.add_pack(Arc::clone(pack));
-                whole.insert(pack.number);
-                pairs.push(read);
-            }
+        let mut outlines = HashMap::new();
+        for ((pack, _), read) in sealed.iter().zip(indexes::read(&sealed, tier)) {
+            let Some(IndexRead { pairs: own, outline }) = read else { continue };
+            self.index.add_pack(Arc::clone(pack));
+            whole.insert(pack.number);
+            pairs.push(own);
+            outlines.extend(outline.map(|outline| (pack.number, outline)));
         }
-        // A chunk that several packs have, or names that begin alike.
-        for (number, beginning) in self.index.insert_whole(pairs) {
-            let pack = Arc::clone(&self.index.packs()[&number]);
-            let chunks = pack.named_alike(&self.pages, beginning)?;
-            self.insert_all(number, PackState::Sealed, &chunks)?;
-        }
+        let left = self.index.insert_whole(pairs);
+        self.insert_alike(&left, &outlines)?;
         Ok(whole)
     }
 
