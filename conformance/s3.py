@@ -241,6 +241,7 @@ def run(frond, store, chance, rounds):
     written = Written(frond)
     live(frond, store, chance)
     idle(frond, written)
+    clone_there(frond, store)
     frond.run("import", "-d", "shop", "-c", "items", "--commit", "first", text=documents(chance, 4000, 0))
     frond.run("remote", "shop", "add", "cloud", "s3://bucket/shop")
     for position in range(rounds):
@@ -423,6 +424,29 @@ def idle(frond, written):
     print(f"idle: {sum(before.values())} requests since it started; {price}")
     if "a month at the rate of" not in price:
         raise SystemExit(f"s3: doctor tells no price: {told}")
+
+
+def clone_there(frond, store):
+    """A clone in the same store copies no pack, and goes its own way; its pin is listed, and removed."""
+    source = Live(frond, "taken")
+    expected = source.documents()
+    clone = Live(frond, "copy", "--store-clone-of", "s3://bucket/live", place="copy")
+    copied = [file for file in (store.directory / "bucket" / "copy").rglob("*-*") if file.is_file()]
+    if clone.documents() != expected or copied:
+        raise SystemExit(f"s3: a clone in the same store: it has put {copied}")
+    code, told = clone.add('{"_id": "only here"}\n', "the clone's own")
+    if code != 0 or source.documents() != expected or len(clone.documents()) <= len(expected):
+        raise SystemExit(f"s3: a clone and its source aren't on their own: {told}")
+    source.kill()
+    told = frond.run("doctor", "--store", "s3://bucket/live")
+    pin = re.search(r"^pin ([0-9a-f]{32}) of s3://bucket/copy: .* relied on$", told, re.MULTILINE)
+    if pin is None:
+        raise SystemExit(f"s3: doctor lists no pin: {told}")
+    clone.kill()
+    frond.run("doctor", "--store", "s3://bucket/live", "--remove-pin", pin[1])
+    if "pin " in frond.run("doctor", "--store", "s3://bucket/live"):
+        raise SystemExit("s3: a pin that was removed is listed")
+    print(f"clone: {len(expected.splitlines())} documents, no pack copied")
 
 
 def same(frond, left, right):

@@ -33,6 +33,8 @@ Examples:
   frond doctor --uri 127.0.0.1:27017 --store-times 10 --store-gigabytes 1000
                                               also: what would its bucket cost a month?
   frond doctor --store s3://bucket/prefix     can the store be relied on, and how fast is it?
+  frond doctor --store s3://bucket/prefix --remove-pin ID
+                                              a clone of it is gone: what it relied on may go
   frond doctor --accept-clock                 the clock jumped, and is right now: trust it
   frond doctor --accept-clock --uri 127.0.0.1:27017
 
@@ -73,6 +75,11 @@ pub struct Doctor {
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
 
+    /// Remove this pin from the bucket instead: what a clone relied on may be collected. The clone
+    /// that it names loses data, if there is one
+    #[arg(long, value_name = "ID", requires = "store")]
+    remove_pin: Option<String>,
+
     /// Trust the machine's clock, however far it has jumped since the directory was last used:
     /// from now on data expires by it
     #[arg(long, conflicts_with = "store")]
@@ -93,7 +100,10 @@ impl Doctor {
     /// [`Failure::Failed`] if something is wrong, or it can't be looked at.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         if let Some(store) = &self.store {
-            return store::look_at(terminal, store, self.json);
+            return match &self.remove_pin {
+                Some(pin) => store::remove_pin(terminal, store, pin),
+                None => store::look_at(terminal, store, self.json),
+            };
         }
         if self.accept_clock {
             let target = Target { data: self.data.clone(), uri: self.uri.clone() };

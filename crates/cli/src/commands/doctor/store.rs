@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use frond_doc::{DocumentBuilder, Value};
 use frond_remote::store_probe::{StoreReport, probe};
+use frond_remote::tiered::{Pin, pins_at, remove_pin_at};
+use frond_store::io::{Clock, SystemClock};
 
 use crate::commands::transfer::failure;
 use crate::failure::Failure;
 use crate::output::{count_value, counted, json};
 use crate::terminal::Terminal;
+
+/// Microseconds of a day.
+const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Probes the store and reports what was found.
 ///
@@ -17,8 +22,12 @@ use crate::terminal::Terminal;
 /// [`Failure::Failed`], with JSON [`Failure::Reported`], if it can't be relied on.
 pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<(), Failure> {
     let report = probe(store).map_err(failure)?;
+    let pins = pins_at(store).map_err(failure)?;
     if as_json {
         writeln!(terminal, "{}", as_document(&report))?;
+        for pin in &pins {
+            writeln!(terminal, "{}", pin_document(pin))?;
+        }
         return if report.is_safe() { Ok(()) } else { Err(Failure::Reported) };
     }
     let races = &report.races;
@@ -45,7 +54,49 @@ pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<()
         writeln!(terminal, "{:<20}{p50:>10.1}{p99:>10.1}", latency.what)?;
     }
     writeln!(terminal, "each had one winner, as it must: the store can be relied on")?;
+    let now_micros = SystemClock.now_micros();
+    for pin in &pins {
+        writeln!(terminal, "{}", pin_line(pin, now_micros))?;
+    }
     Ok(())
+}
+
+/// Removes a pin, and says so.
+///
+/// # Errors
+/// [`Failure::Failed`] if there is none of this id, or the store doesn't answer.
+pub fn remove_pin(terminal: &mut Terminal, store: &str, id: &str) -> Result<(), Failure> {
+    if !remove_pin_at(store, id).map_err(failure)? {
+        return Err(Failure::failed(format!("{store} has no pin {id}")));
+    }
+    writeln!(terminal, "pin {id} is removed: the next garbage collections remove what it kept")?;
+    Ok(())
+}
+
+/// What is to be said of a pin.
+fn pin_line(pin: &Pin, now_micros: i64) -> String {
+    let days = now_micros.saturating_sub(pin.since_micros).max(0) / DAY_MICROS;
+    let objects = counted(pin.objects as u64, "object");
+    let place = &pin.place;
+    let used = match pin.is_used {
+        Some(true) => "relied on".to_owned(),
+        Some(false) => format!("no clone there relies on it: --remove-pin {}", pin.id),
+        None => "whether a clone relies on it can't be found out".to_owned(),
+    };
+    let days = counted(days.unsigned_abs(), "day");
+    format!("pin {} of {place}: {objects}, {days} old, {used}", pin.id)
+}
+
+fn pin_document(pin: &Pin) -> String {
+    let mut answer = DocumentBuilder::new();
+    answer.append("pin", Value::String(&pin.id));
+    answer.append("place", Value::String(&pin.place));
+    answer.append("since", Value::DateTime(pin.since_micros / 1000));
+    answer.append("objects", count_value(pin.objects as u64));
+    if let Some(is_used) = pin.is_used {
+        answer.append("used", Value::Boolean(is_used));
+    }
+    json(Value::from(&answer.build()))
 }
 
 /// Returns the fault of the store.
