@@ -29,6 +29,7 @@ mod monitor;
 mod moves;
 mod outcomes;
 mod profiler;
+mod reads_only;
 mod remotes;
 mod rules;
 mod running;
