@@ -6,20 +6,25 @@
 //!
 //! 1. The filter is `{_id: value}` or `{_id: {$eq: value}}`, and the value equals exactly what has
 //!    its key: it is no document, pattern, array or null, which may mean more.
-//! 2. Nothing else is asked for but a limit.
+//! 2. Nothing else is asked for but a limit, and a projection of whole outermost fields.
 //! 3. Documents lie by their `_id`s, which compare as bytes: it is no view, no time series, and has
 //!    no collation if the value is a string.
 //!
 //! All else goes the usual way, which finds the same; `explain` shows that one.
 
-use frond_doc::{Document, Value, key};
-use frond_query::examined;
+use frond_doc::{Document, DocumentBuf, Value, key};
+use frond_query::large::NeededPaths;
+use frond_query::{Filter, Projection, examined};
+use frond_tree::Value as TreeValue;
 
 use crate::catalog::Catalog;
-use crate::collection::{Cursor, FindRequest};
+use crate::collection::deferred_errors::DeferredErrors;
+use crate::collection::handles::{LazyLargeDocuments, handles};
+use crate::collection::{Cursor, FindRequest, express};
 use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
+use crate::large;
 use crate::name;
 use crate::reader::Reader;
 use crate::request_profile::{self, Plan};
@@ -28,7 +33,7 @@ use crate::schema::Collection;
 /// Finds the one document that `request` asks for by its `_id`; `None` if it asks for more.
 pub(super) fn find(
     database: &Database,
-    reader: &Reader<'_>,
+    reader: &Reader<'static>,
     name: &str,
     request: &FindRequest,
 ) -> Result<Option<Cursor>, Error> {
@@ -42,21 +47,62 @@ pub(super) fn find(
     let Some(found) = found.filter(|found| lie_by_bare_ids(found, is_string)) else {
         return Ok(None);
     };
+    // What is wrong with it is reported the usual way.
+    let projection = request.projection.as_ref().map(|it| Projection::parse(it.view()));
+    let Ok(projection) = projection.transpose() else { return Ok(None) };
     request.interrupt.check()?;
+    let value = reader.get(found.documents, &key::of_id(id))?;
+    let shown = match &value {
+        None => None,
+        Some(value) => match shown(reader, value, projection.as_ref())? {
+            None => return Ok(None),
+            shown => shown,
+        },
+    };
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
     request_profile::note(|| Plan::ExpressById);
-    let value = reader.get(found.documents, &key::of_id(id))?;
-    let count = u64::from(value.is_some());
+    let count = u64::from(shown.is_some());
     examined::add_counts(count, count);
-    let document = value.map(|value| reader.document(&value)).transpose()?;
-    Ok(Some(document.map_or_else(Cursor::empty, Cursor::one)))
+    Ok(Some(shown.map_or_else(Cursor::empty, Cursor::one)))
+}
+
+/// What is shown of the document that is `value`; `None` if it goes the usual way.
+fn shown(
+    reader: &Reader<'static>,
+    value: &TreeValue,
+    projection: Option<&Projection>,
+) -> Result<Option<DocumentBuf>, Error> {
+    let Some(projection) = projection.filter(|projection| !projection.is_identity()) else {
+        return reader.document(value).map(Some);
+    };
+    let Some(head) = large::head(value) else {
+        let document = reader.document(value)?;
+        return Ok(Some(projection.apply(document.view(), &Filter::all())?));
+    };
+    // What the transaction wrote itself may be undone before it is read.
+    if reader.may_change() {
+        return Ok(None);
+    }
+    let deferred = DeferredErrors::default();
+    let large = handles(reader, &deferred);
+    let lazily = LazyLargeDocuments::new(&large, true).asking(&projection.needed_paths());
+    let lazily = match projection.paths() {
+        Some(paths) => lazily.only(&paths),
+        None => lazily,
+    };
+    let show = || -> Result<DocumentBuf, Error> {
+        let fields = lazily.open(lazily.read(reader, &head, &NeededPaths::default())?)?;
+        let projected = projection.reading(&large).apply(fields.view(), &Filter::all())?;
+        Ok(large.open_document(&NeededPaths::all(), projected)?)
+    };
+    show().map(Some).map_err(|error| deferred.restore(error))
 }
 
 /// The value of `_id` that is all that a request asks for.
 fn only_id(request: &FindRequest) -> Option<Value<'_>> {
     let FindRequest {
         filter: Some(filter),
-        projection: None,
+        projection,
         sort: None,
         skip: 0,
         limit: None | Some(1..),
@@ -75,6 +121,9 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
     else {
         return None;
     };
+    if !projection.as_ref().is_none_or(express::is_simple) {
+        return None;
+    }
     let ("_id", mut id) = only_field(filter.view())? else { return None };
     if let Value::Document(condition) = id {
         let ("$eq", value) = only_field(condition)? else { return None };

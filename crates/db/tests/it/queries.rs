@@ -463,3 +463,54 @@ fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
         assert!(least <= count, "{count} found in {collection}");
     }
 }
+
+/// A find by `_id` takes no plan, whatever whole fields it shows; a hint has it take one.
+#[test]
+fn a_projection_shows_the_same_by_an_id_alone_as_by_a_plan() {
+    let shop = shop();
+    let long = "x".repeat(40_000);
+    let large = document! { "_id": 2, "a": 3, "b": &long, "c": "after" };
+    let small = document! { "c": 1.5, "_id": 1, "a": 3, "b": "x" };
+    assert_eq!(try_insert(&shop, "things", &[small, large]).count, 2);
+    shop.frond().engine().checkpoint().expect("folded");
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    let own = document! { "_id": 3, "b": &long, "a": 7, "c": 2 };
+    assert_eq!(try_insert(&inside, "things", &[own]).count, 1);
+    for projection in [
+        "{}",
+        "{'a': 1}",
+        "{'_id': 0, 'a': 1, 'none': true}",
+        "{'b': 0}",
+        "{'_id': 0}",
+        "{'b': 1}",
+        "{'a': false, '_id': 0}",
+        "{'a': 1.0, 'c': 1}",
+        "{'_id': 1}",
+        "{'none': 0}",
+        // Refused.
+        "{'a': 1, 'b': 0}",
+        "{'$a': 1}",
+        "{'': 1}",
+        // The usual way in any case.
+        "{'c': {'$slice': 1}}",
+        "{'a.b': 1}",
+        "{'d': '$a'}",
+    ] {
+        for id in [1, 2, 3, 9] {
+            let request = FindRequest {
+                projection: Some(json(projection)),
+                ..request(&format!("{{'_id': {id}}}"))
+            };
+            let planned = FindRequest { hint: Some(value("'_id_'")), ..request.clone() };
+            for database in [&inside, &*shop] {
+                let answer = |request: &FindRequest| match run(database, "things", request) {
+                    Ok(found) => Ok(texts(&found)),
+                    Err(error) => Err((error.code, error.to_string())),
+                };
+                assert_eq!(answer(&request), answer(&planned), "{projection} of {id}");
+            }
+        }
+    }
+    transaction.abort();
+}
