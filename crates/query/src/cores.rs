@@ -28,6 +28,8 @@ const SLICE: Duration = Duration::from_micros(250);
 const LATELY: Duration = Duration::from_millis(20);
 /// The least number of entries of a part: fewer are read in some 4 ms, and a thread takes 50 µs.
 const PART_ENTRIES_MIN: u64 = 16 << 10;
+/// Finding the ends of pieces takes some two microseconds each.
+const PIECES_MAX: usize = 4096;
 /// The number of parts for each worker: the last part of one may be slower than that of another.
 const PARTS_A_WORKER: usize = 4;
 
@@ -71,6 +73,18 @@ impl Cores {
     /// whatever else runs, and into none if that is 1: for tests.
     pub fn divide_into(&self, parts: usize) {
         self.parts.store(parts, Ordering::Relaxed);
+    }
+
+    /// Returns how many pieces something that has about so many entries is cut into where some of
+    /// them are read at a time, by as many threads as there are cores for by then; 1 where that
+    /// isn't worth it.
+    pub fn piece_count(&self, entries: u64) -> usize {
+        let worth = match self.parts() {
+            Some(parts) => entries.min(parts as u64),
+            None if self.count < 2 => 1,
+            None => entries / PART_ENTRIES_MIN,
+        };
+        usize::try_from(worth).unwrap_or(usize::MAX).clamp(1, PIECES_MAX)
     }
 
     /// Returns how many parts are made in any case.

@@ -296,7 +296,8 @@ fn stream(
     if reads_all {
         scan = scan.scored_by_entries(context.resources.reservation());
     }
-    let rows = ScannedRows::of(scan, context.deferred.clone());
+    let cores = context.resources.cores.clone();
+    let rows = ScannedRows::of(scan, cores, context.deferred.clone());
     Ok(Streamed { input: Input::Rows(Box::new(rows)), gives_order, passed })
 }
 

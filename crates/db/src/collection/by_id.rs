@@ -85,7 +85,7 @@ fn shown(
     }
     let deferred = DeferredErrors::default();
     let large = handles(reader, &deferred);
-    let lazily = LazyLargeDocuments::new(&large, true).asking(&projection.needed_paths());
+    let lazily = LazyLargeDocuments::new(&large, true).with_needed(&projection.needed_paths());
     let lazily = match projection.paths() {
         Some(paths) => lazily.only(&paths),
         None => lazily,

@@ -16,7 +16,7 @@ use crate::collection::nearest::{self, Nearest};
 use crate::collection::plan::{self, Access, Order};
 use crate::collection::query::{Detail, Query, query_of};
 use crate::collection::result_shape::ResultShape;
-use crate::collection::scan::{Scan, gathered, has_reversible_keys};
+use crate::collection::scan::{DividedScan, Scan, gathered, has_reversible_keys};
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::view::find_in_view;
 use crate::collection::{Cursor, FindRequest, Purpose, by_id, express};
@@ -86,9 +86,8 @@ pub(crate) fn find(
         let found = sorted.map(|entry| entry.map(|(_, document)| document).map_err(Error::from));
         return Ok(cursor_of(shown, found, deferred));
     }
-    let found = behind(scan, skip).take(limit);
-    let found = found.map(|found| found.map(|found| found.into_fields()));
-    Ok(cursor_of(shown, found, deferred))
+    let scan = DividedScan::new(scan, Some(Arc::clone(database.frond().cores())));
+    Ok(cursor_of(shown, behind(scan, skip).take(limit), deferred))
 }
 
 /// Returns a cursor over the shown form of the documents; several are shown at once where that runs

@@ -16,6 +16,7 @@
 //!    asked for, these are read together and sorted ([`Runs`]).
 
 mod all;
+mod divided;
 mod fetch;
 mod metadata;
 mod parts;
@@ -48,6 +49,7 @@ use crate::reader::Reader;
 use crate::request_profile::{self, Plan, ScanSummary};
 use crate::schema::Collection;
 pub use all::all_documents;
+pub(crate) use divided::DividedScan;
 use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
 pub use metadata::has_reversible_keys;

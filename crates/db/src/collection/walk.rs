@@ -118,6 +118,22 @@ impl Walk {
         }
     }
 
+    /// This walk, which hasn't begun, with what `before` has counted.
+    pub fn counting_on(self, before: &Walk) -> Walk {
+        Walk {
+            keys_examined: before.keys_examined,
+            documents_examined: before.documents_examined,
+            returned: before.returned,
+            ..self
+        }
+    }
+
+    /// Whether it gives all entries of its tree.
+    pub fn reads_all(&self) -> bool {
+        let is_whole = self.ranges.len() == 1 && self.ranges[0] == Bounds::all();
+        is_whole && self.checks.is_empty() && self.between.is_none()
+    }
+
     /// Returns how many entries the walk, which hasn't begun, will give, if the tree counts them:
     /// O(log n) a range, and what the overlay holds in the ranges.
     ///

@@ -31,6 +31,7 @@ const FILTERS: &[&str] = &[
     "{'_id': {'$gte': 40, '$lt': 350}, 'g': {'$ne': 2}}",
     "{'a': {'$in': [1, 5, 9, 40, 41, 42, 43]}, 'd': {'$exists': true}}",
     "{'a': {'$gte': 10}, 's': 'one'}",
+    "{'s': {'$ne': 'two'}, 'p': {'$lt': 50}}",
     // Fails for one document of many.
     "{'$expr': {'$gt': [{'$divide': [1, {'$subtract': ['$a', 77]}]}, 0.05]}}",
 ];
@@ -47,6 +48,9 @@ const EACH: &[&str] = &[
     "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'r': '$g', 'p': {'$abs': '$p'}}]}}",
     "{'$redact': {'$cond': [{'$eq': ['$g', 1]}, '$$PRUNE', '$$KEEP']}}",
     "{'$addFields': {'z': {'$toInt': {'$ifNull': ['$a', 0]}}}}",
+    "{'$lookup': {'from': 'things', 'localField': 'g', 'foreignField': 'a', 'as': 'x'}}",
+    "{'$lookup': {'from': 'things', 'let': {'g': '$g'}, 'as': 'x', 'pipeline': [
+        {'$match': {'$expr': {'$eq': ['$a', '$$g']}}}, {'$project': {'s': 1}}, {'$limit': 3}]}}",
     // Fail for some documents.
     "{'$set': {'q': {'$divide': [10, {'$subtract': ['$a', 33]}]}}}",
     "{'$replaceWith': {'$cond': [{'$eq': ['$a', 50]}, 5, '$$ROOT']}}",
@@ -179,7 +183,9 @@ fn pipeline(random: &mut Random) -> String {
         let most = if random.one_in(4) { EACH.len() } else { EACH.len() - 4 };
         stages.push(one(random, &EACH[..most]).to_owned());
     }
-    stages.push(match random.below(9) {
+    stages.push(match random.below(10) {
+        // Nothing gathers, or another stage does.
+        9 => one(random, &["{'$set': {'last': 1}}", "{'$unionWith': 'none'}"]).to_owned(),
         0 => "{'$count': 'n'}".to_owned(),
         1 => "{'$sort': {'g': 1, 's': -1}}".to_owned(),
         2 => format!("{{'$sort': {{'mixed': 1}}}}, {{'$limit': {}}}", 1 + random.below(50)),
@@ -251,7 +257,11 @@ impl Request {
             0 => Request::Count(find),
             1 => Request::Distinct(one(random, &["s", "mixed", "tags", "n.u"]).to_owned(), find),
             _ => Request::Find(FindRequest {
-                sort: Some(json(one(random, &["{'mixed': 1}", "{'s': -1, 'g': 1}"]))),
+                sort: match random.below(4) {
+                    0 => Some(json("{'mixed': 1}")),
+                    1 => Some(json("{'s': -1, 'g': 1}")),
+                    _ => None,
+                },
                 skip: random.below(20) as u64,
                 limit: random.one_in(2).then(|| 1 + random.below(60) as u64),
                 in_memory_only: random.one_in(3),
@@ -397,4 +407,47 @@ fn large_scans_are_divided_while_a_core_is_idle() {
     }
     assert_eq!(grouped("{'_id': {'$lt': 1000}}").len(), 10);
     assert_eq!(frond.cores().divided_count(), 1, "it isn't worth it");
+}
+
+/// Finds that don't sort are read ahead by rounds, behind a first piece that is read alone, and as
+/// long as what passes is little.
+#[test]
+fn finds_are_divided_once_they_read_much() {
+    let options = FrondOptions { query_cores_max: Some(2), ..FrondOptions::default() };
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let pad = "x".repeat(100);
+    let make = |id| frond_doc::document! { "_id": id, "g": id % 10_000, "pad": &pad };
+    for first in (0..100_000).step_by(10_000) {
+        let batch: Vec<DocumentBuf> = (first..first + 10_000_i32).map(make).collect();
+        assert_eq!(try_insert(&shop, "things", &batch).count, 10_000);
+    }
+    frond.engine().checkpoint().expect("folded");
+    let ids = |filter: &str, limit: Option<u64>| -> Vec<i64> {
+        let request = FindRequest { limit, ..request(filter) };
+        let found = run(&shop, "things", &request).expect("found");
+        found.iter().filter_map(|it| it.get("_id")?.as_integer()).collect()
+    };
+    let divided = |ask: &dyn Fn()| {
+        let before = frond.cores().divided_count();
+        ask();
+        frond.cores().divided_count() - before
+    };
+    let few: Vec<i64> = (0..10).map(|thousand| thousand * 10_000 + 77).collect();
+    let others = [frond.cores().enter(), frond.cores().enter()];
+    assert_eq!(divided(&|| assert_eq!(ids("{'g': 77}", None), few)), 0, "both cores are used");
+    drop(others);
+    // A query that ran lately counts as running.
+    frond_store::io::pause(std::time::Duration::from_millis(100));
+    assert!(divided(&|| assert_eq!(ids("{'g': 77}", None), few)) > 1);
+    assert_eq!(divided(&|| assert_eq!(ids("{'g': 77}", Some(1)), few[..1])), 0, "it is near");
+    let all: Vec<i64> = (0..100_000).collect();
+    assert_eq!(divided(&|| assert_eq!(ids("{'pad': {'$gt': ''}}", None), all)), 0, "much passes");
+    let stages = "[{'$match': {'g': 77}}, {'$set': {'m': 1}}, {'$project': {'_id': 1}}]";
+    let aggregated = || {
+        let found = aggregate(&shop, Some("things"), stages).expect("right");
+        let ids = found.iter().filter_map(|it| it.get("_id")?.as_integer());
+        assert!(ids.eq(few.iter().copied()));
+    };
+    assert!(divided(&aggregated) > 1, "stages that gather nothing");
 }

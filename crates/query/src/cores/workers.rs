@@ -80,6 +80,11 @@ impl Workers {
         usize::try_from(worth).unwrap_or(usize::MAX).clamp(1, self.slots.len())
     }
 
+    /// Returns how many parts there may be at most.
+    pub fn parts_max(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Waits until the thread that works on the part at `position` may go on. It may wait for a
     /// core. It is called often: most calls do nothing.
     ///

@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 use frond_doc::path::Path;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
+use super::parallel::Division;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{add_on_way, set_path};
 use super::stage::{Cardinality, Context, Stage};
@@ -89,6 +90,10 @@ impl Stage for Lookup {
             };
             self.join(&document, found)
         })))
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn keeps(&self, path: &str) -> bool {

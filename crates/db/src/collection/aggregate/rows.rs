@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf};
 use frond_query::QueryError;
-use frond_query::cores::Workers;
+use frond_query::cores::{Cores, Workers};
 use frond_query::pipeline::{LentRows, Parts, Visit};
 
 use crate::collection::deferred_errors::DeferredErrors;
-use crate::collection::scan::{Row, Scan};
+use crate::collection::scan::{DividedScan, Scan};
 use crate::interrupt::Interrupt;
 
 /// The documents between two checks whether to stop.
@@ -16,7 +16,7 @@ const CHECK_COUNT: usize = 64;
 
 /// The documents that a scan finds, for stages.
 pub(super) struct ScannedRows {
-    scan: Scan<'static>,
+    scan: DividedScan<'static>,
     deferred: DeferredErrors,
     interrupt: Interrupt,
     /// Documents that came out.
@@ -24,8 +24,13 @@ pub(super) struct ScannedRows {
 }
 
 impl ScannedRows {
-    /// Lends the documents that `scan` finds; its error is put aside.
-    pub fn of(scan: Scan<'static>, deferred: DeferredErrors) -> ScannedRows {
+    /// Lends the documents that `scan` finds, by the help of idle `cores`; its error is put aside.
+    pub fn of(
+        scan: Scan<'static>,
+        cores: Option<Arc<Cores>>,
+        deferred: DeferredErrors,
+    ) -> ScannedRows {
+        let scan = DividedScan::new(scan, cores);
         let interrupt = scan.interrupt().clone();
         ScannedRows { scan, deferred, interrupt, count: 0 }
     }
@@ -56,7 +61,7 @@ impl LentRows for ScannedRows {
         let keep_going =
             if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
         match keep_going.and_then(|()| self.scan.next().transpose()) {
-            Ok(row) => Ok(row.map(Row::into_fields)),
+            Ok(document) => Ok(document),
             Err(error) => Err(self.deferred.keep(error)),
         }
     }
@@ -67,13 +72,13 @@ impl LentRows for ScannedRows {
         }
         let parts = self.scan.parts(workers).map_err(|error| self.deferred.keep(error))?;
         let rows = |scan: Scan<'static>| -> Box<dyn LentRows> {
-            Box::new(ScannedRows::of(scan, self.deferred.clone()))
+            Box::new(ScannedRows::of(scan, None, self.deferred.clone()))
         };
         Ok(parts.map(|parts| parts.into_iter().map(rows).collect()))
     }
 
     fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
-        let counted = if self.count == 0 { self.scan.remaining(enough) } else { Ok(None) };
+        let counted = self.scan.unbegun().map_or(Ok(None), |scan| scan.remaining(enough));
         counted.map_err(|error| self.deferred.keep(error))
     }
 }

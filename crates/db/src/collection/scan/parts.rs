@@ -10,6 +10,7 @@ use frond_query::cores::{Cores, Workers};
 
 use super::fetch::{Fetch, Scores};
 use super::{Scan, Waiting};
+use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
@@ -20,16 +21,28 @@ impl<'a> Scan<'a> {
     /// # Errors
     /// As the scan's own steps.
     pub fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Vec<Scan<'a>>>, Error> {
-        let [walk] = &self.walks[..] else { return Ok(None) };
+        if !self.can_be_cut() {
+            return Ok(None);
+        }
+        let wanted = |entries| workers.part_count(entries);
+        let walks = self.walks[0].parts(&self.fetch.reader, wanted)?;
+        let of_part = |(position, walk)| self.part(walk, position, workers);
+        Ok(walks.map(|walks| walks.into_iter().enumerate().map(of_part).collect()))
+    }
+
+    /// Whether it is along one tree, meets each document once, and hasn't begun.
+    pub(super) fn can_be_cut(&self) -> bool {
         let meets_once = self.seen.is_none() && self.merge.is_none() && self.runs.is_none();
         let is_plain = self.scoring.is_none()
             && matches!(self.fetch.scores, Scores::Texts)
             && self.fetch.metadata.is_empty();
-        if !meets_once || !is_plain || 0 < self.fetch.steps.get() || 0 < self.current {
-            return Ok(None);
-        }
-        let walks = walk.parts(&self.fetch.reader, |entries| workers.part_count(entries))?;
-        let of_part = |(position, walk)| Scan {
+        let has_begun = 0 < self.fetch.steps.get() || 0 < self.current;
+        self.walks.len() == 1 && meets_once && is_plain && !has_begun
+    }
+
+    /// The scan along `walk`, a part of its own, which asks `workers` whether to go on.
+    pub(super) fn part(&self, walk: Walk, position: usize, workers: &Arc<Workers>) -> Scan<'a> {
+        Scan {
             fetch: self.fetch.of_part(position, workers),
             walks: vec![walk],
             current: 0,
@@ -40,8 +53,7 @@ impl<'a> Scan<'a> {
             scoring: None,
             ending: None,
             is_profiled: false,
-        };
-        Ok(walks.map(|walks| walks.into_iter().enumerate().map(of_part).collect()))
+        }
     }
 
     /// Returns the check that stops the scan.
