@@ -36,6 +36,7 @@ const CALL_AGAIN: Duration = Duration::from_millis(200);
 /// A member that takes nothing for so long is called again.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
 /// What a member's system doesn't acknowledge for so long ends the stream (on Linux).
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux can be told"))]
 const UNRECEIVED_MAX: Duration = Duration::from_millis(1_500);
 /// How often it is said what a member is, and for how long nothing may come.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
