@@ -1244,7 +1244,7 @@ def give_parts(set_):
     for wrong, code in [({"priority": 1, "hidden": True}, 2), ({"votes": 0}, 2)]:
         with leader.client() as client:
             config = client.admin.command("replSetGetConfig")["config"]
-            config["members"][0].update(wrong)
+            next(it for it in config["members"] if it["host"] == tagged.address).update(wrong)
             config["version"] += 1
             try:
                 client.admin.command("replSetReconfig", config)

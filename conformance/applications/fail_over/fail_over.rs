@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
+use futures_util::future::join_all;
 use mongodb::error::ErrorKind;
 use mongodb::options::{
     ClientOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
@@ -31,7 +32,7 @@ struct Told {
     unknown: usize,
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Done {
     let mut arguments = std::env::args().skip(1);
     let usage = "usage: fail-over URI SECONDS";
@@ -44,9 +45,8 @@ async fn main() -> Done {
     let accounts = collection(&client, "accounts");
     accounts.insert_many((0..ACCOUNTS).map(|it| doc! { "_id": it, "money": MONEY })).await?;
     let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
-    // The driver's futures of transactions can't be sent to other threads.
     let lanes = (0..LANES).map(|lane| run(client.clone(), lane, end));
-    let all = futures_util::future::try_join_all(lanes).await?;
+    let all: Vec<Told> = join_all(lanes).await.into_iter().collect::<Done<_>>()?;
     report(&client, &all).await
 }
 
