@@ -6,7 +6,6 @@ use std::time::Duration;
 use frond_doc::{DocumentBuilder, Value};
 use frond_remote::store_probe::{StoreReport, probe};
 use frond_remote::tiered::{Pin, pins_at, remove_pin_at};
-use frond_store::io::{Clock, SystemClock};
 
 use crate::commands::transfer::failure;
 use crate::failure::Failure;
@@ -54,7 +53,7 @@ pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<()
         writeln!(terminal, "{:<20}{p50:>10.1}{p99:>10.1}", latency.what)?;
     }
     writeln!(terminal, "each had one winner, as it must: the store can be relied on")?;
-    let now_micros = SystemClock.now_micros();
+    let now_micros = jiff::Timestamp::now().as_microsecond();
     for pin in &pins {
         writeln!(terminal, "{}", pin_line(pin, now_micros))?;
     }
