@@ -36,8 +36,9 @@ async function free(place, result) {
   if (!answer) return;
   const freed = Math.max(0, Number(answer.bytesBefore) - Number(answer.bytesAfter)), { kept } = answer;
   put(result, h("h2", freed ? `${bytes(freed)} freed` : "Nothing to free"),
-    h("p", `${bytes(Number(answer.bytesAfter))} are left, in ${number(Number(answer.chunksLive))} chunks; ${number(Number(answer.packsRemoved))} packs are gone.`),
+    h("p", `${bytes(Number(answer.bytesAfter))} are left, in ${count(answer.chunksLive, "chunk")}; ${count(answer.packsRemoved, "pack")} less than before.`),
     Number(kept?.bytes) > 0 && h("p.soft", `${bytes(Number(kept.bytes))} are kept so that they can be brought back`, kept.until instanceof Date && [", until ", until(kept.until)], "."));
 }
 
+const count = (value, noun) => `${number(Number(value))} ${noun}${Number(value) === 1 ? "" : "s"}`;
 const until = (date) => h("time", { datetime: date.toISOString() }, date.toISOString().slice(0, 16).replace("T", " "));
