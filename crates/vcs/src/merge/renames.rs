@@ -127,7 +127,7 @@ pub(super) fn new_name(
         }
         // What is still there under its name may hold the same documents: of a copy, say.
         let is_itself = match &changed.from {
-            Some(from) => kept_count(store, format, from, to)?.is_some(),
+            Some(from) => is_same(store, format, from, to)?,
             None => false,
         };
         if !is_itself {
@@ -163,6 +163,27 @@ pub(super) fn kept_count(
         }
     }
     Ok((all / 2 < kept).then_some(kept))
+}
+
+/// Whether `to`, which has the name of `from`, is that collection still, however its documents were
+/// changed: more than half of its `_id`s are there, if it had any.
+pub(super) fn is_same(
+    store: &Arc<dyn ChunkStore>,
+    format: TreeFormat,
+    from: &CatalogEntry,
+    to: &CatalogEntry,
+) -> Result<bool, Error> {
+    let (from, to) = (from.documents_tree(format), to.documents_tree(format));
+    let all = from.count(&**store)?;
+    let mut left = all;
+    for change in from.diff(store, &to) {
+        let change = change?;
+        left -= u64::from(change.from.is_some() && change.to.is_none());
+        if left <= all / 2 {
+            return Ok(all == 0);
+        }
+    }
+    Ok(true)
 }
 
 impl Renamed {

@@ -9,7 +9,8 @@
 //! 2. If so, each side's *renamings* are found as in [`crate::merge::renames`]: of a collection
 //!    that isn't under its name any more, more than half of the documents stand unchanged under
 //!    another one. Its name must be gone, or have another collection of the base: one that was
-//!    emptied into an archive, and filled anew, is the same collection.
+//!    emptied into an archive, and filled anew, is the same collection, and so is one whose
+//!    documents all changed while a copy has them as they were.
 //! 3. Names that renamings connect are merged together: each collection with what it was in the
 //!    base, wherever it is now. It gets the name that one side gave it.
 //! 4. If the sides gave it different names, or one renamed it and the other dropped it, or two
@@ -28,7 +29,7 @@ use crate::ConflictKind;
 use crate::conflict::StoredConflict;
 use crate::diff::{ChangedCollection, changed_collections};
 use crate::merge::collection::description;
-use crate::merge::renames::{Work, Works, kept_count, new_name, renamed_description};
+use crate::merge::renames::{Work, Works, is_same, kept_count, new_name, renamed_description};
 use crate::state::catalog_entry;
 use crate::three_way::{Side, ThreeWay};
 
@@ -62,7 +63,7 @@ struct Named {
 /// What a side changed.
 struct SideChanges<'a> {
     changed: BTreeMap<&'a str, &'a ChangedCollection>,
-    /// Names that have another collection of the base.
+    /// Names that have another collection of the base, and not the `_id`s of their own.
     reused: BTreeSet<String>,
     /// The new names of the base's collections.
     renamings: BTreeMap<String, String>,
@@ -157,7 +158,7 @@ impl<'a> SideChanges<'a> {
         for collection in changed {
             let Some(from) = &collection.from else { continue };
             match &collection.to {
-                Some(to) if kept_count(store, format, from, to)?.is_some() => {
+                Some(to) if is_same(store, format, from, to)? => {
                     taken.insert(collection.name.clone());
                     continue;
                 }

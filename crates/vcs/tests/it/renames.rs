@@ -286,6 +286,38 @@ fn moved_documents_do_not_rename_a_collection() {
     assert_eq!(all(&main, "queue"), [&staged[..], &[thing(30, 1)]].concat());
 }
 
+/// A copy of what was doesn't take the name with it, whether a change of all documents comes or is
+/// taken back.
+#[test]
+fn a_copy_before_a_change_of_all_is_a_copy() {
+    let things = |a| (0..6).map(|id| thing(id, a)).collect::<Vec<_>>();
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &things(0));
+    main.commit("first", "").expect("something changed");
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    insert(&side, "copy", &things(0));
+    things(5).iter().for_each(|it| put(&side, "things", it).expect("a good document"));
+    side.commit("all changed", "").expect("something changed");
+    insert(&main, "things", &[thing(7, 1)]);
+    main.commit("another", "").expect("something changed");
+    let outcome = merge(&main, "side").expect("it merges");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    let seventh = [thing(7, 1)];
+    assert_eq!(all(&main, "copy"), things(0));
+    assert_eq!(all(&main, "things"), [&things(5)[..], &seventh].concat());
+
+    insert(&side, "things", &seventh);
+    side.commit("another", "").expect("something changed");
+    let revision = "HEAD~1".to_owned();
+    let revert = PickRequest { revision, kind: PickKind::Revert, ..PickRequest::default() };
+    let outcome = side.pick(&revert).expect("it merges");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(names(&side), ["things"]);
+    assert_eq!(all(&side, "things"), [&things(0)[..], &seventh].concat());
+}
+
 fn swap(database: &Repository, one: &str, two: &str) {
     for (from, to) in [(one, "meanwhile"), (two, one), ("meanwhile", two)] {
         database.rename_collection(from, to, false).expect("it is there");

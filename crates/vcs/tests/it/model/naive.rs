@@ -193,7 +193,7 @@ fn new_name(
         let Some(now) = side.get(other).filter(|now| base.get(other) != Some(*now)) else {
             continue;
         };
-        if base.get(other).is_some_and(|before| is_kept(before, now)) {
+        if base.get(other).is_some_and(|before| is_same(before, now)) {
             continue;
         }
         let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
@@ -205,9 +205,9 @@ fn new_name(
     best.1
 }
 
-/// Whether more than half of the documents stand unchanged, if there were any.
-fn is_kept(before: &Collection, now: &Collection) -> bool {
-    let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
+/// Whether more than half of the `_id`s are there still, if there were any.
+fn is_same(before: &Collection, now: &Collection) -> bool {
+    let kept = before.keys().filter(|id| now.contains_key(*id)).count();
     before.is_empty() || before.len() < kept * 2
 }
 
@@ -216,7 +216,7 @@ fn is_kept(before: &Collection, now: &Collection) -> bool {
 fn renamings(base: &Whole, side: &Whole) -> BTreeMap<&'static str, &'static str> {
     let stays = |name: &&'static str| {
         let sides = base.get(name).zip(side.get(name));
-        sides.is_some_and(|(before, now)| is_kept(before, now))
+        sides.is_some_and(|(before, now)| is_same(before, now))
     };
     let mut taken: BTreeSet<&'static str> = COLLECTIONS.into_iter().filter(stays).collect();
     let gone = base.keys().copied().filter(|name| !taken.contains(name)).collect::<Vec<_>>();
@@ -239,7 +239,7 @@ fn reused(sides: [&Whole; 3]) -> Vec<BTreeSet<&'static str>> {
         let [before, our, their] = sides.map(|side| side.get(name));
         let is_changed_by_both = before != our && before != their && our != their;
         let is_reused = [ours, theirs].iter().zip(&found).any(|(side, renamings)| {
-            let is_other = before.zip(side.get(name)).is_some_and(|(a, b)| !is_kept(a, b));
+            let is_other = before.zip(side.get(name)).is_some_and(|(a, b)| !is_same(a, b));
             is_other && renamings.values().any(|to| *to == name)
         });
         if !is_changed_by_both || !is_reused || groups.iter().any(|group| group.contains(name)) {
