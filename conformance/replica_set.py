@@ -661,8 +661,7 @@ def run(set_, options):
             raise Wrong("a client hangs")
         if writer.fault:
             raise Wrong(f"client {writer.number}: {writer.fault!r}")
-    if failed := set_.drivers.end(SECONDS_MAX):
-        raise Wrong(f"drivers were told what isn't so: {failed}")
+    failed = set_.drivers.end(SECONDS_MAX)
     await_same(set_)
     found = [check(member, writers) for member in set_.members]
     if any(it != found[0] for it in found):
@@ -671,6 +670,8 @@ def run(set_, options):
     if options.outages:
         with open(options.outages, "w") as file:
             file.write(outages(told))
+    if failed:
+        raise Wrong(f"drivers were told what isn't so: {failed}")
     if not set_.network:
         compare_members(set_, options)
     damage(set_)
