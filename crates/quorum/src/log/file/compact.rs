@@ -17,6 +17,7 @@ use frond_store::io::{DiskFile, Machine};
 
 use super::{FileLog, State};
 use crate::ids::EntryIndex;
+use crate::log::Ballot;
 use crate::log::format::{
     Beginning, Chain, END_BYTES, FILE_NAME, Header, NEW_FILE_NAME, RECORD_HEADER_BYTES, Record,
     RecordHeader, chain_anew, damaged, encode_batch, record_bytes,
@@ -66,7 +67,12 @@ impl State {
         let mut records = vec![Record::Beginning(Beginning { before, term, configuration })];
         let first_kept = self.offset_of(up_to.next());
         let ballot = self.ballot.filter(|(offset, _)| *offset < first_kept);
-        records.extend(ballot.map(|(_, ballot)| Record::Ballot(ballot)));
+        let ballot = ballot.map(|(_, ballot)| match ballot.term < term {
+            // A later one was lost with the end of the log: the file beside it has that vote.
+            true => Ballot { term, vote: None, ..ballot },
+            false => ballot,
+        });
+        records.extend(ballot.map(Record::Ballot));
         Ok(records)
     }
 }
