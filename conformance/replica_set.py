@@ -1371,6 +1371,9 @@ def read_linearizably(set_):
         seconds = time.monotonic() - begun
         for member in others:
             member.process.send_signal(signal.SIGSTOP)
+        for member in others:
+            # Until one of its threads has taken the signal the others run on.
+            os.waitpid(member.process.pid, os.WUNTRACED)
         try:
             client.bank.command({"find": "accounts"})
             told = client.bank.command(linearizable)
