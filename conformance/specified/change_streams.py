@@ -189,8 +189,10 @@ def concerns(given):
             equal(watch(given, of=items).alive, True)
         else:
             refused(code, lambda items=items: watch(given, of=items))
-    with given.client.start_session() as session, session.start_transaction():
+    with given.client.start_session() as session:
+        session.start_transaction()
         refused(263, lambda: watch(given, session=session))
+        session.abort_transaction()
 
 
 @SPECIFICATION.case

@@ -63,7 +63,8 @@ def each_command(given):
     parts += [UpdateOne({"_id": number}, {"$inc": {"x": 1}}) for number in (1, 2)]
     result = items.bulk_write([*parts, DeleteOne({"_id": 2})])
     equal((result.inserted_count, result.modified_count, result.deleted_count), (2, 2, 1))
-    equal((list(items.find()), events.names()), ([{"_id": 1, "x": 1}], [*["insert"] * 2, *["update"] * 2, *["delete"] * 2]))
+    equal(events.names(), [*["insert"] * 2, *["update"] * 2, *["delete"] * 2])
+    equal(list(items.find()), [{"_id": 1, "x": 1}])
 
 
 @SPECIFICATION.case
