@@ -299,7 +299,8 @@ fn abort_open(server: &Shared, slot: &Arc<Slot>, state: &mut State) {
 }
 
 fn end(server: &Shared, slot: &Arc<Slot>, state: &mut State, ended: State) {
-    if matches!(state, State::Open(_)) {
+    // While it is committed its end is unknown.
+    if matches!(state, State::Open(_) | State::Unknown) {
         server.usage.count_transaction(slot.age());
     }
     server.sessions.end(slot, state, ended);
