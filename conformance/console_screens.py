@@ -165,11 +165,11 @@ def indexes(browser, server):
     collection.insert_many([{"_id": 1, "a": 1, "b": 1}, {"_id": 2, "a": 1, "b": 2}])
     with browser.page("#/db/indexes/indexes/c") as page:
         page.get_by_role("button", name="New index").click()
-        page.get_by_label("Keys").fill("{ a: 1 }")
+        page.get_by_role("dialog").get_by_label("Keys").fill("{ a: 1 }")
         page.get_by_label("Options").fill("{ unique: true }")
         page.get_by_role("button", name="Build").click()
         expect(page.locator("dialog .why")).to_contain_text("duplicate key")
-        page.get_by_label("Keys").fill("{ b: -1, a: 1 }")
+        page.get_by_role("dialog").get_by_label("Keys").fill("{ b: -1, a: 1 }")
         page.get_by_role("button", name="Build").click()
         row = page.get_by_role("row", name=re.compile("b_-1_a_1"))
         expect(row.get_by_text("unique")).to_be_visible()
@@ -215,13 +215,13 @@ def roles(browser, server):
     with browser.page("#/users") as page:
         page.get_by_role("button", name="New role").click()
         page.get_by_label("Name").fill("keeper")
-        page.get_by_label("Database", exact=True).fill("shop")
+        page.get_by_label("Database", exact=True).fill("demo")
         page.get_by_role("button", name="Create").click()
         role = page.locator("details", has_text="keeper")
         expect(role).to_be_visible()
         page.get_by_role("button", name="New user").click()
         page.get_by_label("Name").fill("cy")
-        page.get_by_label("Database", exact=True).fill("shop")
+        page.get_by_label("Database", exact=True).fill("demo")
         page.get_by_label("Password").fill("secret")
         page.get_by_label("Roles").fill("keeper")
         page.get_by_role("button", name="Create").click()
@@ -229,8 +229,8 @@ def roles(browser, server):
         page.get_by_label("Roles").fill("keeper, read@other")
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("read@other")).to_be_visible()
-        [user] = server.client.shop.command("usersInfo", "cy")["users"]
-        assert sorted((it["role"], it["db"]) for it in user["roles"]) == [("keeper", "shop"), ("read", "other")], user
+        [user] = server.client.demo.command("usersInfo", "cy")["users"]
+        assert sorted((it["role"], it["db"]) for it in user["roles"]) == [("keeper", "demo"), ("read", "other")], user
         role.click()
         role.get_by_role("button", name="Drop").click()
         page.get_by_role("dialog").get_by_role("button", name="Drop").click()

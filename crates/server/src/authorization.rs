@@ -121,7 +121,8 @@ pub fn check(
         return Ok(rights);
     }
     let Some(rights) = rights else {
-        if name == "createUser" && is_first_user(server, peer, database)? {
+        let is_beginning = matches!(name, "createUser" | "replSetInitiate");
+        if is_beginning && is_first_user(server, peer, database)? {
             return Ok(None);
         }
         let message = format!("Command {name} requires authentication");
@@ -153,7 +154,7 @@ pub fn granted(
     Ok(granted.into_inner())
 }
 
-/// Whether a client may make the first user, though it can't have logged in: on this machine, in
+/// Whether a client may make the first user, or the set before, though it can't have logged in: on this machine, in
 /// `admin`.
 ///
 /// # Errors
