@@ -121,8 +121,7 @@ pub fn check(
         return Ok(rights);
     }
     let Some(rights) = rights else {
-        let is_beginning = matches!(name, "createUser" | "replSetInitiate");
-        if is_beginning && is_first_user(server, peer, database)? {
+        if name == "createUser" && is_first_user(server, peer, database)? {
             return Ok(None);
         }
         let message = format!("Command {name} requires authentication");
@@ -154,7 +153,7 @@ pub fn granted(
     Ok(granted.into_inner())
 }
 
-/// Whether a client may make the first user, or the set before, though it can't have logged in: on this machine, in
+/// Whether a client may make the first user, though it can't have logged in: on this machine, in
 /// `admin`.
 ///
 /// # Errors

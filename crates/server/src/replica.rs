@@ -8,14 +8,12 @@
 //!    its engine proposes is an entry ([`Order`] of this).
 //! 4. A member that lacks entries that no log has any more gets a copy of what the leader has
 //!    ([`image`]), which becomes its content when it begins anew ([`incoming`]).
-//! 5. Servers by themselves may become a set ([`beginning`]).
-//! 6. A deposed leader is of no further use: its engine may have proposed what was never committed.
+//! 5. A deposed leader is of no further use: its engine may have proposed what was never committed.
 //!    The process begins anew, from logs that hold nothing of it ([`ReplicaOptions::restart`]). So
 //!    its clients' connections end, and none reads on from what has no leader.
 //!
 //! *Thread safety*: all methods may be called at once. No lock is taken while another is held.
 
-pub mod beginning;
 pub mod channel;
 pub mod identity;
 pub mod image;

@@ -19,7 +19,6 @@
 //! - `scripts`: clients' JavaScript has processes of its own;
 //! - [`maintenance`]: damage is found.
 
-mod begun_sets;
 mod bisect;
 mod book;
 mod follow;
