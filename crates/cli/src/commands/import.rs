@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::input::csv::EmptyCells;
 use crate::input::parquet::ParquetSource;
 use crate::input::{self, Format, Source};
-use crate::output::{counted, grouped};
+use crate::output::{counted, grouped, plain};
 use crate::terminal::{Style, Terminal};
 
 /// The code of a commit of what the last version has already.
@@ -229,7 +229,7 @@ impl Import {
         let seconds = begun.elapsed().as_secs_f64();
         let written = report.inserted + report.replaced + report.unchanged;
         let rate = grouped((written as f64 / seconds.max(1e-6)) as u64);
-        let name = format!("{}.{}", goal.database, goal.collection);
+        let name = plain(&format!("{}.{}", goal.database, goal.collection));
         let what = terminal.paint(Style::Strong, counted(written, "document"));
         let cost = format!("{seconds:.2} s, {rate} documents/s");
         let cost = terminal.paint(Style::Quiet, cost);

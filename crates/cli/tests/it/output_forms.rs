@@ -215,11 +215,11 @@ fn a_port_of_http_is_distinguished_from_that_of_drivers() {
 }
 
 #[test]
-fn notices_steer_no_terminal() {
+fn names_steer_no_terminal() {
     let directory = Directory::new();
     let words = ["import", "-d", "shop", "-c", "red \u{1b}[31m"].map(str::to_owned);
     let ran = run_words(&directory, &words, "{\"_id\": 1}");
-    assert!(ran.err.contains("shop.red \\u{1b}[31m"), "{ran:?}");
+    assert!(ran.out.contains("shop.red \\u{1b}[31m"), "{ran:?}");
 }
 
 #[test]
