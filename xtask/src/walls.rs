@@ -130,7 +130,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "cli",
-        rooms: "notice failure allocator panics text_file output pager terminal output_file input directory backend arguments \
+        rooms: "plain_text notice failure allocator panics text_file output pager terminal output_file input directory backend arguments \
                 commands other_tools bin",
         gate: None,
         upward: 0,

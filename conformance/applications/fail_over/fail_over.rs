@@ -22,9 +22,9 @@ const DUPLICATE_KEY: &str = "E11000";
 
 type Done<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What one client was told.
+/// The outcomes that one client was given.
 #[derive(Default)]
-struct Told {
+struct Outcomes {
     inserts: Vec<String>,
     appends: Vec<(String, i32)>,
     moves: usize,
@@ -46,7 +46,7 @@ async fn main() -> Done {
     accounts.insert_many((0..ACCOUNTS).map(|it| doc! { "_id": it, "money": MONEY })).await?;
     let end = Instant::now() + Duration::from_secs_f64(seconds.parse()?);
     let lanes = (0..LANES).map(|lane| run(client.clone(), lane, end));
-    let all: Vec<Told> = join_all(lanes).await.into_iter().collect::<Done<_>>()?;
+    let all: Vec<Outcomes> = join_all(lanes).await.into_iter().collect::<Done<_>>()?;
     report(&client, &all).await
 }
 
@@ -54,11 +54,11 @@ fn collection(client: &Client, name: &str) -> Collection<Document> {
     client.database("rust").collection(name)
 }
 
-async fn run(client: Client, lane: i32, end: Instant) -> Done<Told> {
-    let mut told = Told::default();
+async fn run(client: Client, lane: i32, end: Instant) -> Done<Outcomes> {
+    let mut outcomes = Outcomes::default();
     let mut number = 0;
     while Instant::now() < end {
-        if let Err(error) = step(&client, lane, number, &mut told).await {
+        if let Err(error) = step(&client, lane, number, &mut outcomes).await {
             let of_driver = error.downcast_ref::<mongodb::error::Error>();
             let is_wrong = of_driver.is_none_or(|it| match &*it.kind {
                 ErrorKind::Write(failure) => format!("{failure:?}").contains(DUPLICATE_KEY),
@@ -68,25 +68,25 @@ async fn run(client: Client, lane: i32, end: Instant) -> Done<Told> {
                 return Err(error);
             }
             // What became of it isn't known.
-            told.unknown += 1;
+            outcomes.unknown += 1;
         }
         number += 1;
     }
-    Ok(told)
+    Ok(outcomes)
 }
 
-async fn step(client: &Client, lane: i32, number: i32, told: &mut Told) -> Done {
+async fn step(client: &Client, lane: i32, number: i32, outcomes: &mut Outcomes) -> Done {
     let id = format!("{lane}-{number}");
     collection(client, "documents").insert_one(doc! { "_id": &id }).await?;
-    told.inserts.push(id.clone());
+    outcomes.inserts.push(id.clone());
     let list = format!("{lane}-{}", number / LIST_LENGTH);
     let push = doc! { "$push": { "numbers": number } };
     collection(client, "lists").update_one(doc! { "_id": &list }, push).upsert(true).await?;
-    told.appends.push((list, number));
+    outcomes.appends.push((list, number));
     move_money(client, number % ACCOUNTS, (number + 1) % ACCOUNTS).await?;
-    told.moves += 1;
+    outcomes.moves += 1;
     read_own_write(client, &id, number).await?;
-    told.reads += 1;
+    outcomes.reads += 1;
     Ok(())
 }
 
@@ -124,7 +124,7 @@ async fn read_own_write(client: &Client, id: &str, number: i32) -> Done {
     }
 }
 
-async fn report(client: &Client, all: &[Told]) -> Done {
+async fn report(client: &Client, all: &[Outcomes]) -> Done {
     let read = async |name| -> Done<Vec<Document>> {
         Ok(collection(client, name).find(doc! {}).await?.try_collect().await?)
     };
@@ -144,7 +144,7 @@ async fn report(client: &Client, all: &[Told]) -> Done {
     let lost_appends = appends.filter(|(list, it)| !numbers.contains_key(&(&**list, *it)));
     let lost = lost_inserts.count() + lost_appends.count();
     let twice = numbers.values().filter(|count| 1 < **count).count();
-    let sum = |of: fn(&Told) -> usize| all.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&Outcomes) -> usize| all.iter().map(of).sum::<usize>();
     let (moves, reads) = (sum(|it| it.moves), sum(|it| it.reads));
     println!(
         "Rust's driver: {} inserts, {} appends, {moves} transactions, {reads} causal reads: {lost} \

@@ -22,6 +22,7 @@ mod output;
 mod output_file;
 mod pager;
 mod panics;
+mod plain_text;
 mod terminal;
 mod text_file;
 

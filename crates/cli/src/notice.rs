@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::output::plain;
+use crate::plain_text::plain;
 
 /// Writes a line to standard error, with what could steer a terminal escaped: notices quote names
 /// that others chose, such as those in a dump. One that can't be written is dropped: a command

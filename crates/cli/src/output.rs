@@ -4,6 +4,8 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use jiff::Timestamp;
 
+pub use crate::plain_text::plain;
+
 /// The fields of every answer besides its own.
 const OF_EVERY_ANSWER: [&str; 3] = ["ok", "$clusterTime", "operationTime"];
 
@@ -33,20 +35,6 @@ pub fn cut(text: &str, columns: usize) -> String {
             format!("{kept}…")
         }
     }
-}
-
-/// Text that others stored, with control characters escaped: a commit's message must not move the
-/// cursor in the terminal of the log's reader. Line breaks stay.
-pub fn plain(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && character != '\n' {
-            safe.extend(character.escape_default());
-        } else {
-            safe.push(character);
-        }
-    }
-    safe
 }
 
 /// `Sat Nov 21 02:46:10 2026 +0000`, as git writes dates.

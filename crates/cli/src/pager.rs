@@ -1,8 +1,9 @@
 //! A pager between a long text and the terminal: `$PAGER`, or else `less`.
 //!
 //! It is started by the first output, so that an error alone is printed as usual. Where there is no
-//! such command, or `less` can't work (`TERM=dumb`), the text goes to the terminal. With `LESS` unset, `less` leaves what fits the
-//! screen there, keeps colours, and doesn't clear the screen (`FRX`), as with git.
+//! such command, or `less` can't work (`TERM=dumb`), the text goes to the terminal. With
+//! `LESS` unset, `less` leaves what fits the screen there, keeps colours, and doesn't clear the
+//! screen (`FRX`), as with git.
 //!
 //! *Ctrl-C* goes to the pager, which ends a search by it. This process would end by it too, and
 //! leave two readers at one keyboard, the shell and the pager: so it waits until the pager has

@@ -1,8 +1,8 @@
 //! Recent writes above the trees: [`memtable`] holds the youngest in memory, as they are [`stored`]
 //! in the log's records, with the chunks [`pending`] with them, a [`run`] older ones of one tree in
 //! the store, with a [`filter`] beside it; [`interleave`] reads several of them and a transaction's
-//! own writes as one. The memory of flushed memtables goes to the next ones: [`recycle`]. What a key
-//! was before it was written: [`before`].
+//! own writes as one. The memory of flushed memtables goes to the next ones: [`recycle`]. Whether
+//! a key had a value before it was written: [`before`].
 
 pub(crate) mod before;
 pub(crate) mod filter;

@@ -203,7 +203,7 @@ impl Member {
     }
 
     /// Has it stand for election only where no other member can: it may hold what is committed and
-    /// they don't. Whoever it is elected by, it should hand over as soon as another holds that.
+    /// they don't. Once elected it should hand over as soon as another one holds that.
     pub fn stand_late(&mut self, late: bool) {
         self.stands_late = late;
     }

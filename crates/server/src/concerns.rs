@@ -137,8 +137,8 @@ pub fn wait_for(server: &Shared, after: Timestamp, interrupt: &Interrupt) -> Res
     server.frond.await_settled(after)
 }
 
-/// Waits until the clock has come to `time`. A member that follows doesn't: what has its place there
-/// comes from the leader, whose clock counts.
+/// Waits until the clock has come to `time`. A member that follows doesn't: what has its place
+/// there comes from the leader, whose clock counts.
 fn wait_for_clock(
     server: &Shared,
     name: &str,

@@ -32,6 +32,8 @@ use follow::{Follower, applied};
 use full::FullDisk;
 use preferring::Preference;
 
+/// What a member lacks that has to begin anew.
+const LOST_END: &str = "its end, which was acknowledged, is lost";
 const TICK: Duration = Duration::from_millis(100);
 /// The interval at which it checks whether the engine, or the quorum's log, has failed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -211,8 +213,7 @@ impl Replica {
             }
             if status.lacks == Some(Lack::Acknowledged) {
                 running.stop();
-                let what = "its end, which was acknowledged, is lost";
-                return Err(StoreError::damaged("quorum-log", 0, what));
+                return Err(StoreError::damaged("quorum-log", 0, LOST_END));
             }
             lacks_since = status.lacks.map(|_| lacks_since.unwrap_or_else(Instant::now));
             if lacks_since.is_some_and(|since| LACKS_WAIT < since.elapsed()) {

@@ -194,8 +194,8 @@ impl Shared {
     ) -> Shared {
         let member = Member::new(member, address, frond.new_object_id());
         let log = Arc::new(Log::new(frond.wall_clock()));
-        let stalled_files = StalledFiles::new(frond.clone());
         Shared {
+            stalled_files: StalledFiles::new(frond.clone()),
             frond,
             address,
             arguments,
@@ -210,7 +210,6 @@ impl Shared {
             lent_connections: LentConnections::default(),
             messages: MessageMemory::new(MESSAGES_BYTES_MAX),
             answers: MemoryQueue::new(ANSWERS_BYTES_MAX),
-            stalled_files,
             kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
             member,

@@ -52,7 +52,7 @@ use self::file::{Remote, TieredFile};
 use self::format::{Head, PackObject};
 use self::index_file::{INDEX_SUFFIX, PackIndex};
 use self::locations::{LOCATIONS_SUFFIX, Outlines};
-use self::pins::{Kept, Places};
+use self::pins::{PinnedLines, Places};
 pub use self::pins::{Pin, pins, remove_pin};
 use self::read_ahead::ReadAhead;
 pub use self::slots::{PlacedSlots, Slots};
@@ -146,7 +146,7 @@ struct Line {
     /// Objects that HEAD doesn't list any more, and since when.
     doomed: Vec<(i64, String)>,
     /// What is known of what pins keep.
-    kept: Kept,
+    kept: PinnedLines,
 }
 
 impl TieredDisk {
@@ -208,7 +208,7 @@ impl TieredDisk {
             is_deposed: false,
             put: BTreeMap::new(),
             doomed,
-            kept: Kept::default(),
+            kept: PinnedLines::default(),
         };
         Ok(TieredDisk {
             role,

@@ -294,6 +294,14 @@ const SERVER_WAIT: Duration = Duration::from_secs(3);
 /// The advice where another server runs on the data directory.
 const SERVED: &str = "a server is running on it; another one needs another --data";
 
+/// Why a server ended, with what to do about it.
+fn end_failure(error: &ServerError) -> Failure {
+    match error {
+        ServerError::Close(cause) => Failure::failed(format!("{error}{}", full_disk_advice(cause))),
+        _ => Failure::failed(error.to_string()),
+    }
+}
+
 /// Refuses an address that another process listens on, before anything is made on the disk.
 fn check_free(listen: &str) -> Result<(), Failure> {
     match TcpListener::bind(listen) {
@@ -361,12 +369,7 @@ impl Serve {
             let _ = self.print(terminal, &server, remote.as_ref());
             terminal.finish_or_forget();
         }
-        server.run_until_signal().map_err(|error| match &error {
-            ServerError::Close(cause) => {
-                Failure::failed(format!("{error}{}", full_disk_advice(cause)))
-            }
-            _ => Failure::failed(error.to_string()),
-        })?;
+        server.run_until_signal().map_err(|error| end_failure(&error))?;
         drop((remote, sending, pid_file));
         announced.iter().for_each(Announced::remove);
         if !self.as_mongod {

@@ -241,13 +241,17 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
     }
     if let Some(options) = executions {
         Fields::of_part("$collStats.queryExecStats", options)?.finish()?;
-        let CollectionScans { tailable, others } = database.collection_scans(collection)?;
-        answer.begin_document("queryExecStats").begin_document("collectionScans");
-        answer.append("total", Value::Int64(reply::long(tailable.saturating_add(others))));
-        answer.append("nonTailable", Value::Int64(reply::long(others)));
-        answer.end().end();
+        append_scans(&mut answer, &database.collection_scans(collection)?);
     }
     Ok(answer)
+}
+
+fn append_scans(answer: &mut DocumentBuilder, scans: &CollectionScans) {
+    let CollectionScans { tailable, others } = *scans;
+    answer.begin_document("queryExecStats").begin_document("collectionScans");
+    answer.append("total", Value::Int64(reply::long(tailable.saturating_add(others))));
+    answer.append("nonTailable", Value::Int64(reply::long(others)));
+    answer.end().end();
 }
 
 /// Sizes and counts are those of a collection that is there, and is no view.

@@ -114,22 +114,28 @@ impl Conversation {
         }
     }
 
+    /// Writes what is to be written. Returns a pause if another client waits for the thread.
+    fn write_outgoing(&mut self, socket: &Socket) -> io::Result<Option<Pause>> {
+        let should_spill = self.should_spill_answer(Instant::now());
+        let Some(outgoing) = &mut self.outgoing else { return Ok(None) };
+        if should_spill {
+            outgoing.spill(&self.shared.stalled_files);
+        }
+        outgoing.write(&mut Stream::new(socket, self.session.as_deref_mut()))?;
+        (self.outgoing, self.delayed_since) = (None, None);
+        if !self.shared.workers.is_waited_for() || self.closes {
+            return Ok(None);
+        }
+        Ok(match self.next.is_some() {
+            true => Some(Pause::Full),
+            false => (!self.has_more()).then_some(Pause::Silent),
+        })
+    }
+
     /// Writes what is to be written, then answers one message.
     fn step(&mut self, socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<Pause>> {
-        let should_spill = self.should_spill_answer(Instant::now());
-        if let Some(outgoing) = &mut self.outgoing {
-            if should_spill {
-                outgoing.spill(&self.shared.stalled_files);
-            }
-            outgoing.write(&mut Stream::new(socket, self.session.as_deref_mut()))?;
-            (self.outgoing, self.delayed_since) = (None, None);
-            if self.shared.workers.is_waited_for() && !self.closes {
-                match self.next.is_some() {
-                    true => return Ok(Some(Pause::Full)),
-                    false if !self.has_more() => return Ok(Some(Pause::Silent)),
-                    false => {}
-                }
-            }
+        if let Some(pause) = self.write_outgoing(socket)? {
+            return Ok(Some(pause));
         }
         let mut stream = Stream::new(socket, self.session.as_deref_mut());
         if self.closes {

@@ -150,9 +150,7 @@ impl OpenCursor {
         room: &AnswerMemory<'_>,
     ) -> Result<bool, Error> {
         self.batch_documents = 0;
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
+        self.failed.take().map_or(Ok(()), Err)?;
         if size.documents_max == Some(0) {
             return Ok(false);
         }
@@ -175,8 +173,7 @@ impl OpenCursor {
                 }
                 Err(error) => return Err(error),
             };
-            // Not before: a pipeline that ends in `$out` has nothing to give, and has written all
-            // by now.
+            // Not before: a pipeline that ends in `$out` gives nothing, and has written by now.
             if !size.is_awaited {
                 room.operation.check()?;
             }

@@ -48,11 +48,12 @@ impl Serving {
     pub async fn serve(mut self) {
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
-        let tasks = self.start_tasks();
+        // A supervisor, or the parent of `--fork`, may read the log as soon as it is notified.
         log::serves(&self.shared.log, self.shared.address);
         if self.shared.replica.is_none() {
             log::leads(&self.shared.log);
         }
+        let tasks = self.start_tasks();
         let mut connections = JoinSet::new();
         let time_max = loop {
             tokio::select! {

@@ -1,5 +1,5 @@
-//! A leader hands over to a member that the configuration prefers (by `priority`), once that one has
-//! been able to take over for some time.
+//! A leader hands over to a member that the configuration prefers (by `priority`), once that one
+//! has been able to take over for some time.
 
 use std::time::{Duration, Instant};
 
@@ -56,8 +56,8 @@ fn is_preferred(replica: &Replica, status: &Status, id: MemberId) -> bool {
     if other.priority <= own.priority {
         return false;
     }
-    let is_well = replica.last_status_of(&address).is_some_and(|(ago, said)| {
-        ago < REPORT_AGE_MAX && said.state == State::Secondary && !said.is_full
+    let is_well = replica.last_status_of(&address).is_some_and(|(ago, status)| {
+        ago < REPORT_AGE_MAX && status.state == State::Secondary && !status.is_full
     });
     let held = status.held.iter().find(|(of, _)| *of == id);
     is_well && held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))

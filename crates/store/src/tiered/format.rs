@@ -332,13 +332,8 @@ impl Head {
         let pins = parse_pins(&mut rest, u32_at(bytes, OFFSET_PIN_COUNT)?)?;
         let source_bytes = usize::try_from(u32_at(bytes, OFFSET_SOURCE_BYTES)?).ok()?;
         let (place, rest) = rest.split_at_checked(source_bytes)?;
-        let source = match str::from_utf8(place).ok()? {
-            "" => None,
-            place => {
-                let pin = array_at(bytes, OFFSET_SOURCE_PIN)?;
-                Some(Source { place: place.to_owned(), pin })
-            }
-        };
+        let (place, pin) = (str::from_utf8(place).ok()?, array_at(bytes, OFFSET_SOURCE_PIN)?);
+        let source = (!place.is_empty()).then(|| Source { place: place.to_owned(), pin });
         let owners = listed.values().map(|pack| pack.owner);
         let mut owners = owners.chain(locations.iter().map(|it| it.owner));
         let owners_exist = source.is_some() || owners.all(|owner| owner == Owner::This);

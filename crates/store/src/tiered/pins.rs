@@ -235,7 +235,7 @@ pub fn remove_pin(chance: &dyn Chance, bucket: &dyn Bucket, id: &str) -> Result<
 
 /// What the pins of a line keep, as far as it is known.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct PinnedLines {
     pins: BTreeMap<Nonce, Pinned>,
 }
 

@@ -41,11 +41,9 @@ impl CollectionWriter<'_> {
             {
                 continue;
             }
-            let entries_of = |document: Option<Document<'_>>| match document {
-                Some(document) => entries(index, id_key, document),
-                None => Ok(BTreeMap::new()),
-            };
-            let (old, new) = (entries_of(before)?, entries_of(after)?);
+            let entries_of = |document| entries(index, id_key, document);
+            let old = before.map_or_else(|| Ok(BTreeMap::new()), entries_of)?;
+            let new = after.map_or_else(|| Ok(BTreeMap::new()), entries_of)?;
             for key in old.keys().filter(|key| !new.contains_key(*key)) {
                 self.transaction.delete_existing(*tree, key.clone())?;
                 deleted += 1;

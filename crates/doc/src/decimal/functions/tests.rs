@@ -1,7 +1,8 @@
-//! The expected digits were computed with mpmath, to 120 digits and more, and rounded. So were those
-//! of `digits.txt`, to 250 digits, and as many more as the argument has before or behind its point:
-//! a function, its arguments and its value on each line, among them the ends of the range, neighbours
-//! of 1 and of multiples of pi, angles up to 10^6144, and results that lie between two decimals.
+//! The expected digits were computed with mpmath, to 120 digits and more, and rounded. So were
+//! those of `digits.txt`, to 250 digits, and as many more as the argument has before or behind its
+//! point: a function, its arguments and its value on each line, among them the ends of the range,
+//! neighbours of 1 and of multiples of pi, angles up to 10^6144, and results that lie between two
+//! decimals.
 
 use super::*;
 use crate::decimal::{compare, parse, to_string};

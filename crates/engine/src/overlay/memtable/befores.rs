@@ -14,7 +14,7 @@ use crate::ids::TreeId;
 const BATCH_COUNT: usize = 512;
 
 /// A key, and whether it had a value before, if that is known.
-type Before = (Bytes, Option<bool>);
+type KnownKey = (Bytes, Option<bool>);
 
 /// The keys of one tree in some memtables.
 pub(crate) struct KeyBefores {
@@ -56,13 +56,13 @@ struct BeforeCursor {
     memtable: Arc<Memtable>,
     tree: TreeId,
     window: Window,
-    batch: VecDeque<Before>,
+    batch: VecDeque<KnownKey>,
     /// Where the next batch begins; `None`: there is none.
     rest: Option<Bytes>,
 }
 
 impl BeforeCursor {
-    fn next_if(&mut self, key: &[u8]) -> Option<Before> {
+    fn next_if(&mut self, key: &[u8]) -> Option<KnownKey> {
         if self.batch.is_empty()
             && let Some(start) = self.rest.take()
         {
@@ -80,11 +80,11 @@ impl Memtable {
         tree: TreeId,
         window: Window,
         start: &[u8],
-        out: &mut VecDeque<Before>,
+        out: &mut VecDeque<KnownKey>,
     ) -> Option<Bytes> {
         let guard = pin();
         let table = self.table(tree, &guard)?;
-        let (mut last, mut rest): (Option<Before>, _) = (None, None);
+        let (mut last, mut rest): (Option<KnownKey>, _) = (None, None);
         table.blocks.ascend(Some(start), |entry| {
             if !window.contains(entry.sequence) {
                 return true;

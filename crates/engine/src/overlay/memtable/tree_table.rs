@@ -55,8 +55,8 @@ impl TreeTable {
         }
     }
 
-    /// Adds what a transaction wrote, and returns the memory that it takes. `had_value` says whether
-    /// the key of the entry at a position had a value before, if that is known.
+    /// Adds what a transaction wrote, and returns the memory that it takes. `had_value` says
+    /// whether the key of the entry at a position had a value before, if that is known.
     pub fn insert(
         &self,
         sequence: Sequence,

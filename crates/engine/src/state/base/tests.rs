@@ -108,12 +108,12 @@ impl World {
         let mut entries = self.edits(after, up_to).into_iter().map(Ok);
         let format = self.base.tree.format;
         let run = Run::build(&*self.store, format, (after, up_to), &mut entries).unwrap();
-        let counts = self.born(after, up_to, random);
+        let counts = self.counts_of_flush(after, up_to, random);
         self.ready.extend(run.map(|run| VersionEdit::Flushed { run: Arc::new(run), counts }));
     }
 
     /// What a flush may know of the keys that were edited in (after, upto].
-    fn born(&self, after: Sequence, up_to: Sequence, random: &mut Random) -> RunCounts {
+    fn counts_of_flush(&self, after: Sequence, up_to: Sequence, random: &mut Random) -> RunCounts {
         let (before, mut counts) = (self.content(after), NewRunCounts::default());
         let (known, is_all) = (random.below(4), random.one_in(2));
         for (key, value) in self.edits(after, up_to) {
