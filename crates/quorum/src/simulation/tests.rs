@@ -48,6 +48,8 @@ fn a_set_that_stood_still_goes_on() {
         2_244_611_941,
         // One counted no change of an earlier leader, and so none of its own entries.
         2_593_585_693,
+        // A compaction put an older ballot behind an entry of a newer term: the log was refused.
+        714_585_176,
     ] {
         let world = World { losses: None, late: None, ..World::new(seed, None) };
         if let Err(Violation(what)) = world.run() {
