@@ -8,8 +8,8 @@ use frond_db::frond::open_machine;
 pub use frond_db::set::EntryChanges;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_store::io::{Disk, Machine, SystemChance, pause, steady_now};
-use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, pins, place_of, remove_pin};
 pub use frond_store::tiered::{LogPlace, Pin};
+use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, pins, place_of, remove_pin};
 use frond_vcs::{ChunkSource, FsckReport, RepairReport, SalvageReport};
 
 use crate::remote_url::RemoteUrl;
