@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Asks the snapshot, or the transaction, of a tree of the engine.
-    fn from_source<T>(
+    /// Reads a tree of the engine by the snapshot, or by the transaction.
+    fn with_source<T>(
         &self,
         snapshot: impl FnOnce(&Snapshot) -> Result<T, EngineError>,
         own: impl FnOnce(&Transaction) -> Result<T, EngineError>,
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
     pub fn estimate_range(&self, tree: TreeRef, bounds: &Bounds) -> Result<u64, Error> {
         match self.place_to_count(tree)? {
             TreeRef::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
-            TreeRef::Live(id) => self.from_source(
+            TreeRef::Live(id) => self.with_source(
                 |at| at.estimate_range(id, bounds),
                 |own| own.estimate_range(id, bounds),
             ),
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
         match tree {
             TreeRef::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
             TreeRef::Live(id) => {
-                self.from_source(|at| at.count_range(id, bounds), |own| own.count_range(id, bounds))
+                self.with_source(|at| at.count_range(id, bounds), |own| own.count_range(id, bounds))
             }
         }
     }
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<Bounds>, Error> {
         match self.place_to_count(tree)? {
             TreeRef::Committed(tree) => Ok(tree.split(&*self.store, bounds, count)?),
-            TreeRef::Live(id) => self.from_source(
+            TreeRef::Live(id) => self.with_source(
                 |at| at.split(id, bounds, count),
                 |own| own.snapshot().split(id, bounds, count),
             ),
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
                 let summary = tree.summary(&*self.store)?;
                 Ok(summary.key_bytes.saturating_add(summary.value_bytes))
             }
-            TreeRef::Live(id) => self.from_source(|at| at.bytes(id), |own| own.tree_bytes(id)),
+            TreeRef::Live(id) => self.with_source(|at| at.bytes(id), |own| own.tree_bytes(id)),
         }
     }
 
@@ -396,7 +396,7 @@ impl<'a> Reader<'a> {
             TreeRef::Committed(tree) => Ok(own | tree.flags(&*self.store)?),
             TreeRef::Live(id) => {
                 Ok(own
-                    | self.from_source(|at| at.flags(id), |transaction| transaction.flags(id))?)
+                    | self.with_source(|at| at.flags(id), |transaction| transaction.flags(id))?)
             }
         }
     }

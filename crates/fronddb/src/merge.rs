@@ -13,7 +13,6 @@ use crate::{Database, Document, Result, convert};
 /// The outcome of a merge.
 #[derive(Debug)]
 #[must_use = "conflicts wait until they are resolved"]
-#[expect(clippy::large_enum_variant, reason = "one is made a merge, and matched at once")]
 pub enum Merge {
     /// The branch has all of the other version, and is at this commit: a new one, the other
     /// version's, or where it was, if there was nothing to merge.
