@@ -2,8 +2,8 @@
 //!
 //! 1. [`run_in`] sets their program. A [`Worker`] is one, for one request; it is kept for another
 //!    once its engine is forgotten.
-//! 2. While calls run, their request asks every [`ASKED`] whether to go on. Is it to stop, the
-//!    process is killed, whatever it does.
+//! 2. While calls run, their request asks every [`CHECK_EVERY`] whether to go on. Is it to stop,
+//!    the process is killed, whatever it does.
 //! 3. A process that ends by itself, or answers what is no answer, costs its calls an error.
 //!
 //! *Thread safety*: any thread may ask; no lock is held while a call runs.
@@ -117,7 +117,7 @@ impl Worker {
     }
 }
 
-/// Returns how many bytes passed; none where it took longer than [`ASKED`] and may go on.
+/// Returns how many bytes passed; none where it took longer than [`CHECK_EVERY`] and may go on.
 pub(crate) fn passed(
     result: io::Result<usize>,
     go_on: &impl Fn() -> bool,

@@ -6,8 +6,9 @@
 //!
 //! 1. [`run`] takes a thread that is idle, or a new one while there are fewer than
 //!    [`thread_count_max`]; else it waits for one.
-//! 2. While the call runs the request asks whether to go on, every [`CHECK_EVERY`]. If it is to stop, the
-//!    script is interrupted, and gets [`STOP_COUNT`] times as long to stop: most do at once.
+//! 2. While the call runs the request asks whether to go on, every [`CHECK_EVERY`]. If it is to
+//!    stop, the script is interrupted, and gets [`STOP_COUNT`] times as long to stop: most do at
+//!    once.
 //! 3. Then the request leaves. The thread ends with the call, at the engine's next question at the
 //!    latest, and so does what the call was given: the engine, and the memory set aside for it.
 //!
