@@ -238,8 +238,7 @@ fn frames_take_columns_where_they_are_shorter() {
             (number.to_be_bytes().to_vec(), 0, document(&[element(5, "n", &noise)]))
         })
         .collect();
-    // Names are little of it, but they are what is saved: enough where it is packed for good.
-    assert_eq!(frame(Effort::Firm, &[&leaf(&noise)]).0, Codec::Columns as u8);
+    // Names are all that is saved, and less than a quarter.
     for effort in [Effort::Light, Effort::Medium] {
         assert_ne!(frame(effort, &[&leaf(&noise)]).0, Codec::Columns as u8, "{effort:?}");
     }
