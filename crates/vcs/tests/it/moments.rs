@@ -225,7 +225,7 @@ fn every_acknowledged_state_is_read_back_byte_for_byte() {
 fn moments_before_the_log_are_refused_rather_than_approximated() {
     let (mut read, mut refused) = (0, 0);
     for_seeds(12, |mut random| {
-        let counts = run(&mut random, kept(100, 1 << 20), 80);
+        let counts = run(&mut random, kept(100, 1 << 20), 300);
         (read, refused) = (read + counts.0, refused + counts.1);
     });
     assert_met("moments that were read", read, 100);
