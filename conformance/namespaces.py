@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import uuid
 
-SUBNET = "10.213.77"
 PORT = 27017
 
 
@@ -24,9 +23,11 @@ class Network:
         tag = uuid.uuid4().hex[:6]
         self.bridge = f"fb{tag}"
         self.names = [f"frond-{tag}-{number}" for number in range(count)]
-        self.addresses = [f"{SUBNET}.{number + 1}" for number in range(count)]
+        # Another one each time: two runs may be beside each other, and one that was killed leaves its own behind.
+        subnet = f"100.{64 + int(tag[:2], 16) % 64}.{int(tag[2:4], 16)}"
+        self.addresses = [f"{subnet}.{number + 1}" for number in range(count)]
         ip("link", "add", self.bridge, "type", "bridge")
-        ip("addr", "add", f"{SUBNET}.254/24", "dev", self.bridge)
+        ip("addr", "add", f"{subnet}.254/24", "dev", self.bridge)
         ip("link", "set", self.bridge, "up")
         for number, name in enumerate(self.names):
             outer, inner = f"fv{tag}{number}", f"fi{tag}{number}"
