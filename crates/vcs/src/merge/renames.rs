@@ -3,8 +3,7 @@
 //! A commit knows a collection by its name only, so a renaming is recognised by the documents: of a
 //! collection that a side hasn't any more, more than half stand unchanged in another one that is
 //! new there, or took another's place, and are more than half of that one: an archive that was
-//! gathered from several is none of them. Of several the one that has most of them counts, the
-//! first by name among equals.
+//! gathered from several is none of them. Of several the most similar one counts.
 //!
 //! 1. Both gave it the *same* name: it is merged with what it was before, as if it were still
 //!    called so.
@@ -30,6 +29,10 @@ use crate::merge::collection::description;
 use crate::merge::reused_names::ReusedNames;
 use crate::state::catalog_entry;
 use crate::three_way::{Side, ThreeWay};
+
+/// So many pairs of collections at most are compared with one another: of more, which takes
+/// thousands of almost equal ones, the rest counts as dropped.
+const PAIRS_MAX: usize = 1 << 21;
 
 /// The work on a collection.
 pub(super) enum Work {
@@ -72,7 +75,7 @@ pub(super) fn find(
     let mut gone = Vec::new();
     for left in changed.iter().filter(|left| left.to.is_none() && !is_reused(&left.name)) {
         let is_gone = catalog_entry(store, catalogs.ours, &left.name)?.is_none();
-        gone.extend(left.from.as_ref().filter(|_| is_gone).map(|entry| (&left.name, entry)));
+        gone.extend(left.from.as_ref().filter(|_| is_gone).map(|entry| (&*left.name, entry)));
     }
     if gone.is_empty() {
         return Ok(Vec::new());
@@ -85,10 +88,11 @@ pub(super) fn find(
         reused.iter().flat_map(ReusedNames::names).map(str::to_owned).collect();
     let mut their_names = our_names.clone();
     let mut found = Vec::new();
+    let format = catalogs.base.format;
+    let mut ours = new_names(store, format, &gone, &by_ours, &mut our_names)?;
+    let mut theirs = new_names(store, format, &gone, changed, &mut their_names)?;
     for (name, entry) in gone {
-        let format = catalogs.base.format;
-        let ours = new_name(store, format, entry, &by_ours, &mut our_names)?;
-        let theirs = new_name(store, format, entry, changed, &mut their_names)?;
+        let (ours, theirs) = (ours.remove(name), theirs.remove(name));
         let is_clear = match (&ours, &theirs) {
             (None, None) => false,
             (Some(ours), Some(theirs)) if ours.name == theirs.name => true,
@@ -99,45 +103,62 @@ pub(super) fn find(
             }
         };
         if is_clear {
-            found.push(Renamed { name: name.clone(), entry: entry.clone(), ours, theirs });
+            let (name, entry) = (name.to_owned(), entry.clone());
+            found.push(Renamed { name, entry, ours, theirs });
         }
     }
     Ok(found)
 }
 
-/// The name that a side gave a collection which it has no more, if it isn't among those `taken`.
-pub(super) fn new_name(
+/// The names that a side gave to collections which it has no more, none of those `taken`.
+///
+/// Of all pairs of what is gone and what is there the most similar come first: one collection may
+/// hold copies of another's documents. Among equals options and indexes decide, then names.
+///
+/// # Errors
+/// If a chunk is damaged or missing.
+pub(super) fn new_names(
     store: &Arc<dyn ChunkStore>,
     format: TreeFormat,
-    entry: &CatalogEntry,
+    gone: &[(&str, &CatalogEntry)],
     side: &[ChangedCollection],
     taken: &mut BTreeSet<String>,
-) -> Result<Option<NewName>, Error> {
-    let mut best: Option<(u64, &ChangedCollection, &CatalogEntry)> = None;
-    for changed in side {
+) -> Result<BTreeMap<String, NewName>, Error> {
+    let mut pairs = Vec::new();
+    for (changed_place, changed) in side.iter().enumerate() {
         let Some(to) = changed.to.as_ref().filter(|_| !taken.contains(&changed.name)) else {
             continue;
         };
-        let count = best.map_or(0, |(count, ..)| count);
-        let Some(kept) = kept_count(store, format, entry, to)?.filter(|kept| count < *kept) else {
-            continue;
-        };
-        if kept <= to.documents_tree(format).count(&**store)? / 2 {
+        // What is still there under its name may hold the same documents: of a copy, say.
+        if let Some(from) = &changed.from
+            && is_same(store, format, from, to)?
+        {
             continue;
         }
-        // What is still there under its name may hold the same documents: of a copy, say.
-        let is_itself = match &changed.from {
-            Some(from) => is_same(store, format, from, to)?,
-            None => false,
-        };
-        if !is_itself {
-            best = Some((kept, changed, to));
+        let to_count = to.documents_tree(format).count(&**store)?;
+        for (gone_place, (_, entry)) in gone.iter().enumerate() {
+            let Some(kept) = kept_count(store, format, entry, to)? else { continue };
+            if to_count / 2 < kept && pairs.len() < PAIRS_MAX {
+                let count = entry.documents_tree(format).count(&**store)? + to_count;
+                let share_different = 1.0 - (2 * kept) as f64 / count as f64;
+                let is_other = description(entry) != description(to);
+                pairs.push((share_different, (is_other, gone_place, changed_place)));
+            }
         }
     }
-    let Some((_, changed, to)) = best else { return Ok(None) };
-    taken.insert(changed.name.clone());
-    let (name, entry, before) = (changed.name.clone(), to.clone(), changed.from.clone());
-    Ok(Some(NewName { name, entry, before }))
+    // Both are in the order of their names.
+    pairs.sort_by(|one, other| one.0.total_cmp(&other.0).then_with(|| one.1.cmp(&other.1)));
+    let mut names = BTreeMap::new();
+    for (_, (_, gone_place, changed_place)) in pairs {
+        let (name, changed) = (gone[gone_place].0, &side[changed_place]);
+        let Some(to) = &changed.to else { continue };
+        if !names.contains_key(name) && taken.insert(changed.name.clone()) {
+            let before = changed.from.clone();
+            let new = NewName { name: changed.name.clone(), entry: to.clone(), before };
+            names.insert(name.to_owned(), new);
+        }
+    }
+    Ok(names)
 }
 
 /// How many documents of `from` stand unchanged in `to`; `None` unless it is more than half. What

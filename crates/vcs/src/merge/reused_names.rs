@@ -29,7 +29,7 @@ use crate::ConflictKind;
 use crate::conflict::StoredConflict;
 use crate::diff::{ChangedCollection, changed_collections};
 use crate::merge::collection::description;
-use crate::merge::renames::{Work, Works, is_same, kept_count, new_name, renamed_description};
+use crate::merge::renames::{Work, Works, is_same, kept_count, new_names, renamed_description};
 use crate::state::catalog_entry;
 use crate::three_way::{Side, ThreeWay};
 
@@ -165,14 +165,10 @@ impl<'a> SideChanges<'a> {
                 Some(_) => drop(replaced.insert(collection.name.clone())),
                 None => {}
             }
-            gone.push((&collection.name, from));
+            gone.push((&*collection.name, from));
         }
-        let mut renamings = BTreeMap::new();
-        for (name, entry) in gone {
-            if let Some(renamed) = new_name(store, format, entry, changed, &mut taken)? {
-                renamings.insert(name.clone(), renamed.name);
-            }
-        }
+        let names = new_names(store, format, &gone, changed, &mut taken)?;
+        let mut renamings = names.into_iter().map(|(name, new)| (name, new.name)).collect();
         let reused = retain_real(&mut renamings, &replaced);
         let changed = changed.iter().map(|changed| (changed.name.as_str(), changed)).collect();
         Ok(SideChanges { changed, reused, renamings })

@@ -244,6 +244,30 @@ fn an_archive_of_several_is_none_of_them() {
 /// A queue that one side emptied into another collection is still the queue that the other side
 /// adds to; one without documents is no other collection because documents come.
 #[test]
+fn of_collections_with_copies_the_most_similar_one_is_followed() {
+    // All of `orders` stands in `orders_all`, which sorts before it under their new names.
+    let frond = new();
+    let main = shop(&frond, "");
+    let things = |ids: std::ops::Range<i32>| ids.map(|id| thing(id, 0)).collect::<Vec<_>>();
+    insert(&main, "orders", &things(0..10));
+    insert(&main, "orders_all", &things(0..18));
+    insert(&main, "orders_v2", &things(100..106));
+    main.commit("first", "").expect("something changed");
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    for (from, to) in [("orders", "old"), ("orders_all", "history"), ("orders_v2", "orders")] {
+        side.rename_collection(from, to, false).expect("it is there");
+    }
+    side.commit("other names", "").expect("something changed");
+    insert(&main, "orders", &things(200..203));
+    main.commit("three new orders", "").expect("something changed");
+    merge(&main, "side").expect("no conflict");
+    assert_eq!(all(&main, "history"), things(0..18));
+    assert_eq!(all(&main, "old"), [things(0..10), things(200..203)].concat());
+    assert_eq!(all(&main, "orders"), things(100..106));
+}
+
+#[test]
 fn moved_documents_do_not_rename_a_collection() {
     for more in [0, 4] {
         let frond = new();
