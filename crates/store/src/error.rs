@@ -71,6 +71,12 @@ impl StoreError {
         matches!(source.kind(), StorageFull | QuotaExceeded)
     }
 
+    /// Whether the file is one that is never changed, as a pack in a bucket.
+    pub(crate) fn is_immutable(&self) -> bool {
+        let StoreError::Io { source, .. } = self else { return false };
+        source.kind() == std::io::ErrorKind::Unsupported
+    }
+
     /// Makes the error of a [`Disk`](crate::Disk) that was to be locked.
     pub(crate) fn of_lock(error: std::io::Error) -> StoreError {
         match error.kind() {

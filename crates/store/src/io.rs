@@ -126,6 +126,15 @@ pub trait Tier: Send + Sync {
         None
     }
 
+    /// Keeps `index` on the disk for the pack `name`, whose own there is damaged: the pack is read by
+    /// this one from now on. Returns whether that is so: the tier may have none to keep it for.
+    ///
+    /// # Errors
+    /// An error of the disk.
+    fn keep_index(&self, _name: &str, _index: &[u8]) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Removes at once what left the tier and is kept for readers that hold it: they find it
     /// elsewhere, if it is needed still. So does what the tier keeps of it on the disk.
     ///

@@ -147,6 +147,8 @@ struct Line {
     doomed: Vec<(i64, String)>,
     /// What is known of what pins keep.
     kept: PinnedLines,
+    /// Sources of which HEAD lists nothing any more, by their positions, and since when.
+    unneeded: BTreeMap<usize, i64>,
 }
 
 impl TieredDisk {
@@ -209,6 +211,7 @@ impl TieredDisk {
             put: BTreeMap::new(),
             doomed,
             kept: PinnedLines::default(),
+            unneeded: BTreeMap::new(),
         };
         Ok(TieredDisk {
             role,
@@ -446,6 +449,21 @@ impl Tier for TieredDisk {
 
     fn outline(&self, name: &str) -> Option<Bytes> {
         self.outlines().remove(&PackNumber::from_file_name(name)?)
+    }
+
+    fn keep_index(&self, name: &str, index: &[u8]) -> io::Result<bool> {
+        let number = PackNumber::from_file_name(name);
+        let Some((number, pack)) =
+            number.and_then(|number| Some((number, *self.packs().get(&number)?)))
+        else {
+            return Ok(false);
+        };
+        index_file::write_index(&*self.disk, number, index)?;
+        let remote = self.remote(number, pack)?;
+        if let Some(file) = self.files().get(&number).and_then(Weak::upgrade) {
+            file.move_to(remote);
+        }
+        Ok(true)
     }
 
     fn purge(&self) -> Result<(), StoreError> {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! HEAD  = prefix generation epoch nonce leader pack-count manifest-bytes slot locations-count
-//!         pin-count source-bytes source-pin pack* locations* pin* source manifest checksum
+//!         pin-count source-count pack* locations* pin* source* manifest checksum
 //! DEPOT = prefix id place-bytes place checksum
 //! ```
 
@@ -47,10 +47,9 @@ const OFFSET_SLOT_EPOCH: usize = OFFSET_MANIFEST_BYTES + size_of::<u32>();
 const OFFSET_SLOT_NUMBER: usize = OFFSET_SLOT_EPOCH + size_of::<u64>();
 const OFFSET_LOCATIONS_COUNT: usize = OFFSET_SLOT_NUMBER + size_of::<u64>();
 const OFFSET_PIN_COUNT: usize = OFFSET_LOCATIONS_COUNT + size_of::<u64>();
-const OFFSET_SOURCE_BYTES: usize = OFFSET_PIN_COUNT + size_of::<u32>();
-const OFFSET_SOURCE_PIN: usize = OFFSET_SOURCE_BYTES + size_of::<u32>();
-const OFFSET_PACKS: usize = OFFSET_SOURCE_PIN + size_of::<Nonce>();
-const _: () = assert!(OFFSET_PACKS == 120); // Stored: change only with a new version.
+const OFFSET_SOURCE_COUNT: usize = OFFSET_PIN_COUNT + size_of::<u32>();
+const OFFSET_PACKS: usize = OFFSET_SOURCE_COUNT + size_of::<u32>();
+const _: () = assert!(OFFSET_PACKS == 104); // Stored: change only with a new version.
 
 /// Stands where there is none: epochs begin with 1.
 const NO_SLOT: SlotId = SlotId { epoch: 0, number: 0 };
@@ -78,19 +77,28 @@ const OFFSET_ID: usize = PREFIX_BYTES;
 const OFFSET_PLACE_BYTES: usize = OFFSET_ID + size_of::<Nonce>();
 const OFFSET_PLACE: usize = OFFSET_PLACE_BYTES + size_of::<u32>();
 
-/// The line among whose objects one lies. Stored: never renumber.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub(crate) enum Owner {
-    /// This one.
-    This = 0,
-    /// The one of which this is a clone.
-    Source = 1,
-}
+/// The line among whose objects one lies: this one, or one of the sources that its HEAD lists.
+/// Stored as 0, or that source's position and 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Owner(u32);
 
 impl Owner {
-    fn of(stored: u32) -> Option<Owner> {
-        [Owner::This, Owner::Source].into_iter().find(|owner| *owner as u32 == stored)
+    /// This line.
+    pub(crate) const THIS: Owner = Owner(0);
+
+    /// A source, by its position.
+    pub(crate) fn source(position: usize) -> Owner {
+        Owner(u32::try_from(position + 1).expect("a line has few sources"))
+    }
+
+    /// The same line, as a clone of this one has it: there, this one is the first source.
+    pub(crate) fn of_clone(self) -> Owner {
+        Owner(self.0 + 1)
+    }
+
+    /// The position of the source; `None`: it is this line.
+    pub(crate) fn position(self) -> Option<usize> {
+        self.0.checked_sub(1).map(|position| position as usize)
     }
 }
 
@@ -157,7 +165,7 @@ impl Locations {
         bytes.extend_from_slice(&self.bytes.to_le_bytes());
         bytes.extend_from_slice(&self.held.to_le_bytes());
         bytes.extend_from_slice(&count.to_le_bytes());
-        bytes.extend_from_slice(&(self.owner as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.owner.0.to_le_bytes());
         self.packs.iter().for_each(|pack| bytes.extend_from_slice(&pack.0.to_le_bytes()));
     }
 
@@ -176,7 +184,7 @@ impl Locations {
             bytes: u64_at(one, OFFSET_LOCATIONS_BYTES)?,
             held: u32_at(one, OFFSET_LOCATIONS_HELD)?,
             packs,
-            owner: Owner::of(u32_at(one, OFFSET_LOCATIONS_OWNER)?)?,
+            owner: Owner(u32_at(one, OFFSET_LOCATIONS_OWNER)?),
         })
     }
 }
@@ -212,13 +220,36 @@ impl SlotId {
     }
 }
 
-/// The line of which another is a clone.
+/// A line among whose objects a clone has some.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Source {
     /// The bucket's name.
     pub(crate) place: String,
-    /// The pin there that keeps what the clone relies on.
+    /// The pin there that keeps what the clone relies on. Zeros: the clone has given it back, and
+    /// has nothing there any more.
     pub(crate) pin: Nonce,
+}
+
+/// Stands for a pin that was given back.
+pub(crate) const NO_PIN: Nonce = [0; 16];
+
+impl Source {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let place_bytes = u32::try_from(self.place.len()).expect("a place is short");
+        bytes.extend_from_slice(&self.pin);
+        bytes.extend_from_slice(&place_bytes.to_le_bytes());
+        bytes.extend_from_slice(self.place.as_bytes());
+    }
+
+    /// Reads one that `bytes` begin with, which go on behind it.
+    fn parse(bytes: &mut &[u8]) -> Option<Source> {
+        let place_bytes = usize::try_from(u32_at(bytes, size_of::<Nonce>())?).ok()?;
+        let start = size_of::<Nonce>() + size_of::<u32>();
+        let (one, rest) = bytes.split_at_checked(start.checked_add(place_bytes)?)?;
+        *bytes = rest;
+        let place = str::from_utf8(&one[start..]).ok()?.to_owned();
+        Some(Source { place, pin: array_at(one, 0)? })
+    }
 }
 
 /// The content of HEAD.
@@ -226,7 +257,7 @@ pub(crate) struct Source {
 /// *Invariants*
 /// 1. `manifest` is empty, or one whose packs are all among `packs`.
 /// 2. So are those of `locations`, each of which is in one of them at most.
-/// 3. Only where there is a source are objects its.
+/// 3. The owner of each object is among `sources`, or it is this line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Head {
     /// Counts its states.
@@ -243,8 +274,9 @@ pub(crate) struct Head {
     pub(crate) locations: Vec<Locations>,
     /// The pins of clones, which keep objects that this doesn't list.
     pub(crate) pins: Vec<Nonce>,
-    /// The line of which this is a clone, if it is one.
-    pub(crate) source: Option<Source>,
+    /// The line of which this is a clone, if it is one, and those of which that was one; none goes
+    /// from here, so their positions stay.
+    pub(crate) sources: Vec<Source>,
     /// The manifest with which an empty directory begins; empty: nothing whole has been put yet.
     pub(crate) manifest: Bytes,
     /// The first slot that is needed besides the manifest; `None`: the log isn't in the bucket.
@@ -267,32 +299,32 @@ impl Head {
         bytes.extend_from_slice(&epoch.to_le_bytes());
         bytes.extend_from_slice(&number.to_le_bytes());
         bytes.extend_from_slice(&(self.locations.len() as u64).to_le_bytes());
-        let (place, pin) = match &self.source {
-            Some(source) => (source.place.as_bytes(), source.pin),
-            None => Default::default(),
-        };
         bytes.extend_from_slice(&count(self.pins.len()));
-        bytes.extend_from_slice(&count(place.len()));
-        bytes.extend_from_slice(&pin);
+        bytes.extend_from_slice(&count(self.sources.len()));
         for (number, pack) in &self.packs {
             bytes.extend_from_slice(&number.0.to_le_bytes());
             bytes.extend_from_slice(&pack.index.to_le_bytes());
             bytes.extend_from_slice(&pack.epoch.to_le_bytes());
             bytes.extend_from_slice(&pack.own);
             bytes.extend_from_slice(&pack.bytes.to_le_bytes());
-            bytes.extend_from_slice(&(pack.owner as u32).to_le_bytes());
+            bytes.extend_from_slice(&pack.owner.0.to_le_bytes());
         }
         self.locations.iter().for_each(|locations| locations.encode(&mut bytes));
         self.pins.iter().for_each(|pin| bytes.extend_from_slice(pin));
-        bytes.extend_from_slice(place);
+        self.sources.iter().for_each(|source| source.encode(&mut bytes));
         bytes.extend_from_slice(&self.manifest);
         sealed(bytes)
     }
 
     /// The names of all objects of this line that it lists.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        let packs = self.packs.values().filter(|pack| pack.owner == Owner::This);
-        let locations = self.locations.iter().filter(|it| it.owner == Owner::This);
+        self.names_of(Owner::THIS)
+    }
+
+    /// The names of all objects of `owner`'s that it lists.
+    pub(crate) fn names_of(&self, owner: Owner) -> impl Iterator<Item = String> {
+        let packs = self.packs.values().filter(move |pack| pack.owner == owner);
+        let locations = self.locations.iter().filter(move |it| it.owner == owner);
         packs.map(PackObject::name).chain(locations.map(Locations::name))
     }
 
@@ -318,7 +350,7 @@ impl Head {
                 own: array_at(pack, OFFSET_PACK_OWN)?,
                 bytes: u64_at(pack, OFFSET_PACK_BYTES)?,
                 index: u32_at(pack, OFFSET_PACK_INDEX)?,
-                owner: Owner::of(u32_at(pack, OFFSET_PACK_OWNER)?)?,
+                owner: Owner(u32_at(pack, OFFSET_PACK_OWNER)?),
             };
             let is_sound = u64::from(object.index) < object.bytes;
             listed.insert(PackNumber(u32_at(pack, OFFSET_PACK_NUMBER)?), object);
@@ -330,13 +362,13 @@ impl Head {
             locations.push(Locations::parse(&mut rest)?);
         }
         let pins = parse_pins(&mut rest, u32_at(bytes, OFFSET_PIN_COUNT)?)?;
-        let source_bytes = usize::try_from(u32_at(bytes, OFFSET_SOURCE_BYTES)?).ok()?;
-        let (place, rest) = rest.split_at_checked(source_bytes)?;
-        let (place, pin) = (str::from_utf8(place).ok()?, array_at(bytes, OFFSET_SOURCE_PIN)?);
-        let source = (!place.is_empty()).then(|| Source { place: place.to_owned(), pin });
+        let mut sources = Vec::new();
+        for _ in 0..u32_at(bytes, OFFSET_SOURCE_COUNT)? {
+            sources.push(Source::parse(&mut rest)?);
+        }
         let owners = listed.values().map(|pack| pack.owner);
         let mut owners = owners.chain(locations.iter().map(|it| it.owner));
-        let owners_exist = source.is_some() || owners.all(|owner| owner == Owner::This);
+        let owners_exist = owners.all(|owner| owner.0 as usize <= sources.len());
         let mut located: Vec<PackNumber> =
             locations.iter().flat_map(|locations| &locations.packs).copied().collect();
         located.sort_unstable();
@@ -357,7 +389,7 @@ impl Head {
             packs: listed,
             locations,
             pins,
-            source,
+            sources,
             manifest: bytes.slice(manifest_start..),
             slot: Some(slot).filter(|slot| *slot != NO_SLOT),
         })
@@ -437,7 +469,7 @@ mod tests {
             own: [own; 16],
             bytes: 5000,
             index: 4000,
-            owner: if own == 0xcd { Owner::Source } else { Owner::This },
+            owner: if own == 0xcd { Owner::source(1) } else { Owner::THIS },
         };
         let locations = |epoch, number| Locations {
             epoch,
@@ -445,8 +477,9 @@ mod tests {
             bytes: 70,
             held: 5,
             packs: vec![PackNumber(number)],
-            owner: Owner::This,
+            owner: Owner::THIS,
         };
+        let source = |place: &str, pin| Source { place: place.to_owned(), pin };
         Head {
             generation: 7,
             epoch: 0x20,
@@ -455,7 +488,10 @@ mod tests {
             packs: [(PackNumber(1), pack(0xab)), (PackNumber(9), pack(0xcd))].into(),
             locations: vec![locations(3, 9), locations(4, 1)],
             pins: vec![[8; 16], [9; 16]],
-            source: Some(Source { place: "s3://bucket/source".to_owned(), pin: [10; 16] }),
+            sources: vec![
+                source("s3://bucket/source", NO_PIN),
+                source("s3://bucket/further", [10; 16]),
+            ],
             manifest: Bytes::from_static(b"a manifest"),
             slot: Some(SlotId { epoch: 0x1f, number: 77 }),
         }
@@ -473,7 +509,7 @@ mod tests {
         assert!(Head::parse(&other.encode()).is_err(), "a pack is located twice");
         other.locations[1].packs[1] = PackNumber(10);
         assert!(Head::parse(&other.encode()).is_err(), "a pack that isn't listed");
-        other = Head { source: None, ..head() };
+        other = Head { sources: head().sources[..1].to_vec(), ..head() };
         assert!(Head::parse(&other.encode()).is_err(), "a pack of no line");
         for end in 0..bytes.len() {
             assert!(Head::parse(&bytes.slice(..end)).is_err(), "{end} bytes");

@@ -133,7 +133,8 @@ pub(super) fn fetch_indexes(
     places: &Places,
     taken: &Lead,
 ) -> Result<(), StoreError> {
-    for owner in [Owner::This, Owner::Source] {
+    let owners: BTreeSet<Owner> = taken.head.packs.values().map(|pack| pack.owner).collect();
+    for owner in owners {
         let mut packs = taken.head.packs.clone();
         packs.retain(|number, pack| pack.owner == owner && !taken.outlines.contains_key(number));
         index_file::fetch_indexes(disk, &**places.bucket(owner), &packs)
@@ -202,7 +203,7 @@ fn check_clone(
         None if has_manifest => {
             Err(refused("this directory has data of its own: a clone begins with none".to_owned()))
         }
-        Some(head) if head.source.as_ref().is_none_or(|own| own.place != source) => {
+        Some(head) if head.sources.first().is_none_or(|own| own.place != source) => {
             Err(refused(format!("{place} has data, and isn't a clone of {source}")))
         }
         _ => Ok(()),
@@ -286,19 +287,18 @@ pub(super) fn begin_with(disk: &dyn Disk, bytes: &Bytes) -> Result<(), StoreErro
 /// Removes slots that nothing needs. Returns packs that the bucket has lost, as far as can be seen,
 /// and objects that are left of earlier epochs.
 fn compare_with_list(places: &Places, head: &Head) -> (Vec<PackNumber>, Vec<String>) {
-    let own = &**places.bucket(Owner::This);
+    let own = &**places.bucket(Owner::THIS);
     // What can't be listed or removed now is found by a later opening.
     let Ok(packs) = own.list(PACKS_PREFIX) else { return Default::default() };
-    let mut lost = lost_among(own, head, Owner::This, &packs);
-    if head.source.is_some() {
-        let source = &**places.bucket(Owner::Source);
-        let there = source.list(PACKS_PREFIX);
-        lost.extend(
-            there.map_or_else(
-                |_| Vec::new(),
-                |there| lost_among(source, head, Owner::Source, &there),
-            ),
-        );
+    let mut lost = lost_among(own, head, Owner::THIS, &packs);
+    for owner in (0..head.sources.len()).map(Owner::source) {
+        if head.names_of(owner).next().is_some() {
+            let source = &**places.bucket(owner);
+            let there = source.list(PACKS_PREFIX);
+            lost.extend(
+                there.map_or_else(|_| Vec::new(), |there| lost_among(source, head, owner, &there)),
+            );
+        }
     }
     let mut left: BTreeSet<String> = packs.into_iter().collect();
     left.extend(own.list(LOCATIONS_PREFIX).unwrap_or_default());

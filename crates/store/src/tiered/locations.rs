@@ -197,7 +197,7 @@ impl TieredDisk {
             bytes: bytes.len() as u64,
             held: u32::try_from(outlined.len()).expect("far fewer packs"),
             packs: outlined.iter().map(|pack| pack.number).collect(),
-            owner: Owner::This,
+            owner: Owner::THIS,
         };
         let put = create_until_known(&*self.bucket, &locations.name(), &bytes);
         let taken = || io::Error::other("its object's name is taken");

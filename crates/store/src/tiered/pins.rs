@@ -5,13 +5,17 @@
 //! 2. A *pin* is an object of the source that names what the clone relies on. It counts from the
 //!    moment at which the source's HEAD lists it. HEAD is swapped for that, if it is what the names
 //!    were read from: so all that a pin names was listed when it began to count.
-//! 3. The source removes no object that a pin names, for whichever reason it would go
+//! 3. *A clone of a clone* has a pin at each line that has objects of its. Those at the further
+//!    sources come first: what they name is kept by the pins of the line that is cloned, whose HEAD
+//!    is then swapped, if it still lists that.
+//! 4. The source removes no object that a pin names, for whichever reason it would go
 //!    ([`uploads`](super::uploads), [`purge`](super::purge)). Its own swaps prove that it knows all
 //!    pins: what it dropped before can be in no later one. A pin that can't be read keeps
 //!    everything.
-//! 4. Swapping a pin in doesn't depose the leader, which goes on from any HEAD of its own epoch.
-//! 5. A pin goes when its operator says so ([`remove_pin`]); nothing shows that a clone is gone for
-//!    good.
+//! 5. Swapping a pin in doesn't depose the leader, which goes on from any HEAD of its own epoch.
+//! 6. A clone gives its pin back when its HEAD has listed nothing of the source for as long as
+//!    readers may hold that; at once where bytes must be gone. Its operator may say so, too
+//!    ([`remove_pin`]): nothing shows that a clone is gone for good.
 //!
 //! *Crash*: a clone that is cut off may leave a pin that counts, and no HEAD of its own. That pin
 //! is listed with the others ([`pins`]), as one that nothing relies on.
@@ -24,7 +28,7 @@ use std::sync::Arc;
 
 use self::format::Pinned;
 use super::errors::store_error;
-use super::format::{HEAD_NAME, Head, Nonce, Owner, PINS_PREFIX, Source, hex};
+use super::format::{HEAD_NAME, Head, NO_PIN, Nonce, Owner, PINS_PREFIX, Source, hex};
 use super::lead::{Lead, load_head, nonce, refused};
 use super::{Line, TieredDisk};
 use crate::bucket::{Bucket, ObjectVersion, create_until_known, swap_until_known};
@@ -53,7 +57,8 @@ pub struct Pin {
 #[derive(Clone)]
 pub(super) struct Places {
     own: Arc<dyn Bucket>,
-    source: Option<Arc<dyn Bucket>>,
+    /// `None`: nothing of the line lies there any more.
+    sources: Vec<Option<Arc<dyn Bucket>>>,
 }
 
 impl Places {
@@ -62,23 +67,24 @@ impl Places {
     /// # Errors
     /// [`StoreError::Io`]: its source can't be reached from there.
     pub(super) fn of(own: &Arc<dyn Bucket>, head: &Head) -> Result<Places, StoreError> {
-        let beside = |source: &Source| beside(&**own, &source.place);
-        let source = head.source.as_ref().map(beside).transpose()?;
-        Ok(Places { own: Arc::clone(own), source })
+        let beside = |source: &Source| match source.pin {
+            NO_PIN => Ok(None),
+            _ => beside(&**own, &source.place).map(Some),
+        };
+        let sources = head.sources.iter().map(beside).collect::<Result<_, _>>()?;
+        Ok(Places { own: Arc::clone(own), sources })
     }
 
     /// Where the objects of `owner` lie.
     pub(super) fn bucket(&self, owner: Owner) -> &Arc<dyn Bucket> {
-        match (owner, &self.source) {
-            (Owner::Source, Some(source)) => source,
-            _ => &self.own,
-        }
+        let source = owner.position().and_then(|position| self.sources.get(position)?.as_ref());
+        source.unwrap_or(&self.own)
     }
 
     /// Waits for no answer any more.
     pub(super) fn hang_up(&self) {
         self.own.hang_up();
-        self.source.iter().for_each(|source| source.hang_up());
+        self.sources.iter().flatten().for_each(|source| source.hang_up());
     }
 }
 
@@ -90,76 +96,143 @@ fn object_name(id: &str) -> String {
     format!("{PINS_PREFIX}{id}")
 }
 
+/// Pins that were made for a clone, and where.
+type Made = Vec<(Arc<dyn Bucket>, Nonce)>;
+
+/// A clone that is to be: the line of which, and where it is to lie.
+struct NewClone<'a> {
+    machine: &'a Machine,
+    source: Arc<dyn Bucket>,
+    source_place: &'a str,
+    place: &'a str,
+}
+
 /// Makes the line below `bucket`, which has none, a clone of the one that lies at `place`; led by
 /// the directory `leader`.
 ///
 /// # Errors
-/// [`StoreError::Io`]: the bucket doesn't answer; there is nothing whole at `place`, or it is a
-/// clone itself; another directory has made a line below `bucket` meanwhile.
+/// [`StoreError::Io`]: the bucket doesn't answer; there is nothing whole at `place`; another
+/// directory has made a line below `bucket` meanwhile.
 pub(super) fn begin_clone(
     machine: &Machine,
     bucket: &dyn Bucket,
     (place, own_place): (&str, &str),
     leader: Nonce,
 ) -> Result<Lead, StoreError> {
-    let chance = &*machine.chance;
     let source = beside(bucket, place)?;
-    let (head, pin) = pin(machine, &*source, place, own_place)?;
-    let mut own = Head {
-        generation: 1,
-        epoch: 1,
-        nonce: nonce(chance),
-        leader,
-        pins: Vec::new(),
-        source: Some(Source { place: place.to_owned(), pin }),
-        slot: None,
-        ..head
-    };
-    own.packs.values_mut().for_each(|pack| pack.owner = Owner::Source);
-    own.locations.iter_mut().for_each(|locations| locations.owner = Owner::Source);
-    let made = create_until_known(bucket, HEAD_NAME, &own.encode()).map_err(store_error)?;
-    let Some(version) = made else {
-        remove_pin(chance, &*source, &hex(&pin))?;
-        return Err(refused(format!("{own_place} has data by now")));
-    };
-    Ok(Lead::new(own, version))
+    let clone = NewClone { machine, source, source_place: place, place: own_place };
+    for _ in 0..SWAPS_MAX {
+        let mut made = Made::new();
+        let Some((head, sources)) = clone.pin(&mut made)? else {
+            clone.give_back(&made)?;
+            continue;
+        };
+        let mut own = Head {
+            generation: 1,
+            epoch: 1,
+            nonce: nonce(&*machine.chance),
+            leader,
+            pins: Vec::new(),
+            sources,
+            slot: None,
+            ..head
+        };
+        own.packs.values_mut().for_each(|pack| pack.owner = pack.owner.of_clone());
+        own.locations.iter_mut().for_each(|locations| locations.owner = locations.owner.of_clone());
+        let version = create_until_known(bucket, HEAD_NAME, &own.encode()).map_err(store_error)?;
+        let Some(version) = version else {
+            clone.give_back(&made)?;
+            return Err(refused(format!("{own_place} has data by now")));
+        };
+        return Ok(Lead::new(own, version));
+    }
+    Err(refused(format!("{place} is sent to all the time: try again")))
 }
 
-/// Pins what the HEAD of `source` lists, for a clone at `clone_place`. Returns that HEAD, and the
-/// pin's id.
-fn pin(
-    machine: &Machine,
-    source: &dyn Bucket,
-    place: &str,
-    clone_place: &str,
-) -> Result<(Head, Nonce), StoreError> {
-    for _ in 0..SWAPS_MAX {
-        let found = load_head(source)?.filter(|(head, _)| !head.manifest.is_empty());
+impl NewClone<'_> {
+    /// Pins what the source's HEAD lists, its sources' objects included. Returns that HEAD, and the
+    /// clone's sources; `None` if HEAD has changed meanwhile.
+    fn pin(&self, made: &mut Made) -> Result<Option<(Head, Vec<Source>)>, StoreError> {
+        let place = self.source_place;
+        let found = load_head(&*self.source)?.filter(|(head, _)| !head.manifest.is_empty());
         let (head, version) = found.ok_or_else(|| {
             refused(format!("{place} has nothing whole yet: there is nothing to clone"))
         })?;
-        if let Some(further) = &head.source {
-            let what = format!("{place} is a clone itself: clone {}", further.place);
-            return Err(refused(what));
+        let mut sources = vec![Source { place: place.to_owned(), pin: NO_PIN }];
+        for (position, further) in head.sources.iter().enumerate() {
+            let names: BTreeSet<String> = head.names_of(Owner::source(position)).collect();
+            let pin = match names.is_empty() {
+                true => NO_PIN,
+                false => self.pin_further(&further.place, names, made)?,
+            };
+            sources.push(Source { place: further.place.clone(), pin });
         }
-        let id = nonce(&*machine.chance);
-        let (since_micros, names) = (machine.clock.now_micros(), head.names().collect());
-        let pinned = Pinned { since_micros, place: clone_place.to_owned(), names };
+        sources[0].pin = self.put(&self.source, head.names().collect(), made)?;
+        let is_listed = self.list(&self.source, (&head, &version), &sources[0].pin)?;
+        Ok(is_listed.then_some((head, sources)))
+    }
+
+    /// Pins objects at a source of the source, whatever its HEAD is by now.
+    fn pin_further(
+        &self,
+        place: &str,
+        names: BTreeSet<String>,
+        made: &mut Made,
+    ) -> Result<Nonce, StoreError> {
+        let bucket = beside(&*self.source, place)?;
+        let pin = self.put(&bucket, names, made)?;
+        for _ in 0..SWAPS_MAX {
+            let found = load_head(&*bucket)?;
+            let (head, version) = found.ok_or_else(|| refused(format!("{place} has no HEAD")))?;
+            if self.list(&bucket, (&head, &version), &pin)? {
+                return Ok(pin);
+            }
+        }
+        Err(refused(format!("{place} is sent to all the time: try again")))
+    }
+
+    /// Puts the object of a pin, which doesn't count yet.
+    fn put(
+        &self,
+        bucket: &Arc<dyn Bucket>,
+        names: BTreeSet<String>,
+        made: &mut Made,
+    ) -> Result<Nonce, StoreError> {
+        let id = nonce(&*self.machine.chance);
+        let since_micros = self.machine.clock.now_micros();
+        let pinned = Pinned { since_micros, place: self.place.to_owned(), names };
         let object = object_name(&hex(&id));
-        let put = create_until_known(source, &object, &pinned.encode()).map_err(store_error)?;
+        let put = create_until_known(&**bucket, &object, &pinned.encode()).map_err(store_error)?;
         put.ok_or_else(|| refused(format!("{object} is taken")))?;
-        let mut pins = head.pins.clone();
-        pins.push(id);
-        if swap_pins(&*machine.chance, source, (&head, &version), pins)? {
-            return Ok((head, id));
+        made.push((Arc::clone(bucket), id));
+        Ok(id)
+    }
+
+    /// Has HEAD list a pin, if it is what was read. Returns whether it does.
+    fn list(
+        &self,
+        bucket: &Arc<dyn Bucket>,
+        read: (&Head, &ObjectVersion),
+        pin: &Nonce,
+    ) -> Result<bool, StoreError> {
+        let mut pins = read.0.pins.clone();
+        pins.push(*pin);
+        if swap_pins(&*self.machine.chance, &**bucket, read, pins)? {
+            return Ok(true);
         }
         // The leader was faster, or came since, and goes on from what it finds.
-        if load_head(source)?.is_some_and(|(now, _)| now.pins.contains(&id)) {
-            return Ok((head, id));
-        }
-        source.remove(&object).map_err(store_error)?;
+        Ok(load_head(&**bucket)?.is_some_and(|(now, _)| now.pins.contains(pin)))
     }
-    Err(refused(format!("{place} is sent to all the time: try again")))
+
+    /// Gives back pins on which nothing relies.
+    fn give_back(&self, made: &Made) -> Result<(), StoreError> {
+        made.iter().try_for_each(|(bucket, pin)| {
+            let id = hex(pin);
+            remove_pin(&*self.machine.chance, &**bucket, &id)?;
+            // It is there also where HEAD never listed it.
+            bucket.remove(&object_name(&id)).map_err(store_error)
+        })
+    }
 }
 
 /// Swaps HEAD to one with `pins`. Returns whether it did; it may have, if not.
@@ -197,12 +270,9 @@ pub fn pins(bucket: &dyn Bucket) -> Result<Vec<Pin>, StoreError> {
 
 /// Whether the line at `place` relies on a pin.
 fn is_used(bucket: &dyn Bucket, place: &str, pin: &Nonce) -> Option<bool> {
-    let head = load_head(&*bucket.beside(place)?).ok()?;
-    Some(head.is_some_and(|(head, _)| {
-        let mut packs = head.packs.values();
-        head.source.is_some_and(|source| source.pin == *pin)
-            && packs.any(|pack| pack.owner == Owner::Source)
-    }))
+    let Some((head, _)) = load_head(&*bucket.beside(place)?).ok()? else { return Some(false) };
+    let position = head.sources.iter().position(|source| source.pin == *pin);
+    Some(position.is_some_and(|it| head.names_of(Owner::source(it)).next().is_some()))
 }
 
 fn load(bucket: &dyn Bucket, pin: &Nonce) -> Result<Pinned, StoreError> {
@@ -270,6 +340,30 @@ impl TieredDisk {
             names.extend(kept.pins[pin].names.iter().cloned());
         }
         Keeps::These(names)
+    }
+
+    /// Gives back the pins at sources of which HEAD has listed nothing for `wait_micros`, as far as
+    /// these can be reached.
+    pub(super) fn give_pins_back(&self, line: &mut Line, wait_micros: i64) {
+        let now = self.clock.steady_micros();
+        let Line { head, unneeded, .. } = line;
+        for position in 0..head.sources.len() {
+            let (owner, pin) = (Owner::source(position), head.sources[position].pin);
+            if pin == NO_PIN || head.names_of(owner).next().is_some() {
+                unneeded.remove(&position);
+                continue;
+            }
+            let since = unneeded.entry(position).or_insert(now);
+            if now - *since < wait_micros {
+                continue;
+            }
+            match remove_pin(&*self.chance, &**self.places.bucket(owner), &hex(&pin)) {
+                // The next HEAD says so. Where it doesn't come to that, there is no pin to remove.
+                Ok(_) => head.sources[position].pin = NO_PIN,
+                // It is tried again as much later.
+                Err(_) => *since = now,
+            }
+        }
     }
 
     /// Returns the error that objects which were to go are kept by pins.

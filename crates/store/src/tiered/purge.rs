@@ -8,7 +8,8 @@
 //! 3. slots of the log that HEAD needs no more, and that readers may come to yet;
 //! 4. what lies in the file of extents.
 //!
-//! What clones rely on stays ([`pins`](super::pins)), and the purge fails in the end and says so.
+//! What clones rely on stays ([`pins`](super::pins)), and the purge fails in the end and says so. A
+//! clone that has nothing of its source any more gives its pin back, so that this goes there.
 //!
 //! A reader that holds a pack of 1 finds nothing there, looks the chunk up again, and finds it in
 //! the pack that it was moved to.
@@ -78,6 +79,7 @@ impl TieredDisk {
                 .then_some(())
                 .ok_or_else(|| StoreError::io("the bucket", io::Error::other(what)))?;
         }
+        self.give_pins_back(&mut line, 0);
         self.extents.clear().map_err(|error| StoreError::io(EXTENTS_NAME, error))?;
         match pinned_count {
             0 => Ok(()),

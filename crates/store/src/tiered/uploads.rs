@@ -63,6 +63,7 @@ impl TieredDisk {
         }
         self.written.fetch_sub(written, Ordering::Relaxed);
         self.remove_doomed(&mut line);
+        self.give_pins_back(&mut line, DOOMED_MICROS);
         self.move_down(&line.head)
     }
 
@@ -77,7 +78,7 @@ impl TieredDisk {
         let index = parse_trailer(trailer, bytes).map(|(offset, _)| offset);
         let index = index.ok_or_else(|| StoreError::damaged(name, bytes, "it has no index"))?;
         let (epoch, own) = (line.head.epoch, nonce(&*self.chance));
-        let pack = PackObject { epoch, own, bytes, index, owner: Owner::This };
+        let pack = PackObject { epoch, own, bytes, index, owner: Owner::THIS };
         let put = create_until_known(&*self.bucket, &pack.name(), &Bytes::from(whole));
         let taken = || io(io::Error::other("its object's name is taken"));
         put.map_err(store_error)?.ok_or_else(taken)?;
@@ -98,7 +99,7 @@ impl TieredDisk {
                 manifest: listed.manifest.clone(),
                 slot: listed.slot.or(line.head.slot),
                 pins: line.head.pins.clone(),
-                source: line.head.source.clone(),
+                sources: line.head.sources.clone(),
             };
             let swapped = swap_until_known(&*self.bucket, HEAD_NAME, &line.version, &head.encode());
             let now = self.clock.steady_micros();

@@ -73,7 +73,9 @@ pub(super) fn load(
         loaded.index.add_pack(Arc::clone(&pack));
         match entry.state {
             PackState::Sealed if whole.contains(&entry.number) => {}
-            PackState::Sealed => loaded.load_sealed(&pack, &mut entry, manifest)?,
+            PackState::Sealed => {
+                loaded.load_sealed(&pack, &mut entry, (manifest, disk.tier()))?;
+            }
             PackState::Open => {
                 let active = loaded.load_open(&pack, entry.bytes, manifest)?;
                 counters.syncs.add(1);
@@ -165,7 +167,7 @@ impl Loaded {
         &mut self,
         pack: &Pack,
         entry: &mut PackEntry,
-        manifest: &Manifest,
+        (manifest, tier): (&Manifest, Option<&dyn Tier>),
     ) -> Result<(), StoreError> {
         match read_index(pack, entry.bytes) {
             Ok(chunks) => {
@@ -204,7 +206,7 @@ impl Loaded {
         if has_wrong_header {
             mend_header(pack)?;
         }
-        self.index_anew(pack, entry, entries)
+        self.index_anew(pack, entry, (entries, tier))
     }
 
     /// Loads a pack that the manifest in force doesn't list, though a later one may have. Perhaps
@@ -231,7 +233,7 @@ impl Loaded {
         rewrite(pack, 0, end)?;
         self.note_gaps(pack, gaps, 0, manifest);
         entry.bytes = end;
-        self.index_anew(pack, &mut entry, entries)?;
+        self.index_anew(pack, &mut entry, (entries, None))?;
         Ok(Some(entry))
     }
 
@@ -240,7 +242,7 @@ impl Loaded {
         &mut self,
         pack: &Pack,
         entry: &mut PackEntry,
-        mut entries: Vec<PackedChunk>,
+        (mut entries, tier): (Vec<PackedChunk>, Option<&dyn Tier>),
     ) -> Result<(), StoreError> {
         match append_index(pack, entry.bytes, &mut entries) {
             Ok(end) => {
@@ -253,6 +255,13 @@ impl Loaded {
             // Until there is room, what it has is known by name.
             Err(error) if error.is_full() => {
                 self.insert_all(pack.number, PackState::Open, &entries)
+            }
+            Err(error) if error.is_immutable() => {
+                let state = match keep_index(pack, entry.bytes, &mut entries, tier)? {
+                    true => PackState::Sealed,
+                    false => PackState::Open,
+                };
+                self.insert_all(pack.number, state, &entries)
             }
             Err(error) => Err(error),
         }
@@ -474,6 +483,26 @@ fn is_header_damaged(pack: &Pack) -> Result<bool, StoreError> {
 /// Writes the header again, which is the same in all packs.
 fn mend_header(pack: &Pack) -> Result<(), StoreError> {
     pack.file.write_all_at(0, &prefix(PACK_MAGIC)).map_err(|error| pack.io(error))
+}
+
+/// Has the tier that the pack lies in keep an index of `entries`, which are all that its own had if
+/// no frame is damaged, too. Returns whether they are.
+fn keep_index(
+    pack: &Pack,
+    pack_bytes: u64,
+    entries: &mut [PackedChunk],
+    tier: Option<&dyn Tier>,
+) -> Result<bool, StoreError> {
+    let offset = pack_bytes.checked_sub(index_bytes(entries.len()) as u64);
+    let offset = offset.and_then(|offset| u32::try_from(offset).ok());
+    let (Some(tier), Some(offset)) = (tier, offset) else { return Ok(false) };
+    let index = encode_index(offset, entries);
+    let is_kept = tier.keep_index(&pack.name, &index).map_err(|error| pack.io(error))?;
+    if !is_kept || read_index(pack, pack_bytes).is_err() {
+        return Ok(false);
+    }
+    pack.table.get_or_init(|| PackTable::new(pack_bytes, offset, entries));
+    Ok(true)
 }
 
 /// Writes an index of `entries` behind all that the pack has, of which `bytes_durable` should be

@@ -137,6 +137,50 @@ fn a_take_over_does_without_outlines() {
     }
 }
 
+/// A new pack has no outline. Where its index is damaged its frames are read, and it gets another in
+/// the directory; if a frame is damaged, too, what is whole is there.
+#[test]
+fn a_take_over_makes_a_damaged_index_anew() {
+    for_seeds(6, |mut random| {
+        let bucket = SimDepot::new(random.next());
+        let leader = Node::new(random.next(), &bucket);
+        let store = leader.open().unwrap();
+        let chunks = random_chunks(&mut random, 100);
+        let root = above(&chunks);
+        store.put_many(&chunks).unwrap();
+        store.put_many(std::slice::from_ref(&root)).unwrap();
+        swap(&store, root.hash()).unwrap();
+        drop(store);
+        assert!(objects(&bucket, "locations/").is_empty());
+        let packs = objects(&bucket, "packs/");
+        let bytes = bucket.objects();
+        for name in &packs {
+            let bits = 8 * bytes[name].len();
+            bucket.flip_bit(name, bits - 8 * 60 - random.below(8 * 30));
+        }
+        let taker = taker(&bucket);
+        let store = taker.open().unwrap();
+        assert_stored(&*store, &chunks);
+        let found: BTreeSet<String> = store.take_findings().into_iter().map(|it| it.file).collect();
+        // An object that HEAD lists no more is never read.
+        assert!(packs.len() < 2 * found.len(), "{found:?}");
+        drop(store);
+        // The next opening, and a collection that rewrites all, find it right.
+        let again = taker.again(taker.disk.kill(), &bucket);
+        let store = again.open().unwrap();
+        assert!(store.take_findings().is_empty());
+        collect(&store, root.hash(), false);
+        assert_stored(&*store, &chunks);
+        drop(store);
+        // A frame of each goes as well: the rest opens.
+        for name in &packs {
+            bucket.flip_bit(name, 8 * 40 + random.below(8 * 20));
+        }
+        let store = self::taker(&bucket).open();
+        assert!(store.is_ok(), "{:?}", store.err());
+    });
+}
+
 /// Files with outlines in a directory: one for each object that HEAD lists.
 fn files(node: &Node) -> usize {
     let names = node.disk.list().unwrap();

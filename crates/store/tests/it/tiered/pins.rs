@@ -10,6 +10,7 @@ use super::*;
 
 const SOURCE: &str = "sim://source";
 const CLONE: &str = "sim://clone";
+const FURTHER: &str = "sim://further";
 /// More than readers have to leave what is dropped.
 const LONG_MICROS: i64 = 80 * 60 * 1_000_000;
 
@@ -85,6 +86,17 @@ impl Line {
 
     fn clone_of(seed: u64, bucket: &SimDepot, source: &'static str) -> Line {
         Line { clone_of: Some(source), ..Line::new(seed, bucket, CLONE) }
+    }
+
+    /// A clone of the clone.
+    fn further(seed: u64, bucket: &SimDepot) -> Line {
+        Line { clone_of: Some(CLONE), ..Line::new(seed, bucket, FURTHER) }
+    }
+
+    /// Sends something after readers have left what isn't listed any more.
+    fn send_later(&self, store: &LocalStore, random: &mut Random) {
+        self.node.clock.step(LONG_MICROS);
+        put(store, &random_chunks(random, 30));
     }
 
     /// Another directory, which takes over from this one.
@@ -186,13 +198,9 @@ fn what_a_pin_names_outlives_a_collection_and_a_take_over() {
         let root = put(&store, &kept);
         let unpinned = objects(&bucket, "source/packs/");
         collect(&store, root);
-        let send_later = |store: &LocalStore, random: &mut Random| {
-            source.node.clock.step(LONG_MICROS);
-            put(store, &random_chunks(random, 30));
-        };
         // The first time HEAD is swapped to one without them.
-        send_later(&store, &mut random);
-        send_later(&store, &mut random);
+        source.send_later(&store, &mut random);
+        source.send_later(&store, &mut random);
         let there = objects(&bucket, "source/packs/");
         assert!(pinned.iter().all(|name| there.contains(name)), "{pinned:?} of {there:?}");
         let dropped = unpinned.iter().filter(|name| !pinned.contains(name));
@@ -201,8 +209,8 @@ fn what_a_pin_names_outlives_a_collection_and_a_take_over() {
         drop(store);
         let successor = source.taken_by(random.next(), &bucket);
         let store = successor.open().unwrap();
-        send_later(&store, &mut random);
-        send_later(&store, &mut random);
+        source.send_later(&store, &mut random);
+        source.send_later(&store, &mut random);
         assert_stored(&*clone.taken_by(random.next(), &bucket).open().unwrap(), &chunks);
         assert_stored(&*store, &kept);
         // Without the pin it goes.
@@ -212,7 +220,7 @@ fn what_a_pin_names_outlives_a_collection_and_a_take_over() {
         assert!(remove_pin(&chance, &source.part, &pin.id).unwrap());
         assert!(!remove_pin(&chance, &source.part, &pin.id).unwrap());
         assert_eq!(objects(&bucket, "source/pins/"), Vec::<String>::new());
-        send_later(&store, &mut random);
+        source.send_later(&store, &mut random);
         let there = objects(&bucket, "source/packs/");
         assert!(pinned.iter().all(|name| !there.contains(name)), "{there:?}");
         assert_stored(&*store, &kept);
@@ -277,10 +285,6 @@ fn only_an_empty_place_becomes_a_clone_of_one_that_is_whole() {
     // Once more, as the same command does.
     drop(clone.open().unwrap());
     assert_eq!(source.pins().len(), 1);
-    let further = Line { place: "sim://further", ..Line::clone_of(5, &bucket, CLONE) };
-    let further = Line { part: Part::of(&bucket, further.place), ..further };
-    let error = refused(&further);
-    assert!(error.contains("a clone itself: clone sim://source"), "{error}");
     let over =
         Line { place: SOURCE, part: source.part.clone(), ..Line::clone_of(6, &bucket, CLONE) };
     let error = refused(&over);
@@ -292,9 +296,18 @@ fn only_an_empty_place_becomes_a_clone_of_one_that_is_whole() {
     assert!(error.contains("a clone begins with none"), "{error}");
 }
 
-/// A clone is cut off at each of its calls; then another attempt ends well, and the source goes on.
+/// A clone, of a clone too, is cut off at each of its calls; then another attempt ends well, and the
+/// source goes on.
 #[test]
 fn a_clone_that_is_cut_off_begins_again() {
+    cut_off(|bucket| Line::clone_of(2, bucket, SOURCE));
+    cut_off(|bucket| {
+        drop(Line::clone_of(3, bucket, SOURCE).open().unwrap());
+        Line::further(2, bucket)
+    });
+}
+
+fn cut_off(clone_in: impl Fn(&SimDepot) -> Line) {
     let mut calls = None;
     // The first time it isn't.
     for cut in 0.. {
@@ -304,7 +317,7 @@ fn a_clone_that_is_cut_off_begins_again() {
         let store = source.open().unwrap();
         let chunks = random_chunks(&mut random, 40);
         put(&store, &chunks);
-        let mut clone = Line::clone_of(2, &bucket, SOURCE);
+        let mut clone = clone_in(&bucket);
         if cut > 0 {
             clone.part.bucket.cut_after(cut - 1);
         }
@@ -317,7 +330,7 @@ fn a_clone_that_is_cut_off_begins_again() {
         }
         bucket.settle();
         clone.node = clone.node.again(clone.node.disk.kill(), &bucket);
-        clone.part = Part::of(&bucket, CLONE);
+        clone.part = Part::of(&bucket, clone.place);
         assert_stored(&*clone.open().unwrap(), &chunks);
         assert!(source.pins().iter().any(|pin| pin.is_used == Some(true)));
         assert!(source.pins().iter().all(|pin| pin.objects > 0));
@@ -347,5 +360,89 @@ fn in_a_busy_bucket_a_pin_that_counts_is_there() {
             let copy = clone.taken_by(random.next(), &bucket).open().unwrap();
             assert_stored(&*copy, &chunks);
         }
+    });
+}
+
+/// Once a clone has copied all that it had there, its source may remove it.
+#[test]
+fn a_clone_that_needs_nothing_there_gives_its_pin_back() {
+    for_seeds(4, |mut random| {
+        let bucket = SimDepot::new(random.next());
+        let source = Line::new(random.next(), &bucket, SOURCE);
+        let store = source.open().unwrap();
+        let chunks = random_chunks(&mut random, 100);
+        put(&store, &chunks);
+        let pinned = objects(&bucket, "source/packs/");
+        let clone = Line::clone_of(random.next(), &bucket, SOURCE);
+        let copy = clone.open().unwrap();
+        clone.send_later(&copy, &mut random);
+        assert_eq!(source.pins()[0].is_used, Some(true));
+        // Every pack is written anew.
+        let root = put(&copy, &chunks);
+        collect(&copy, root);
+        put(&copy, &random_chunks(&mut random, 10));
+        assert_eq!(source.pins()[0].is_used, Some(false), "its readers may hold them yet");
+        let is_purged = random.one_in(2);
+        match is_purged {
+            true => copy.purge_tier().unwrap(),
+            false => clone.send_later(&copy, &mut random),
+        }
+        assert_eq!((source.pins().len(), objects(&bucket, "source/pins/").len()), (0, 0));
+        // The source isn't deposed by that, and drops what nothing keeps.
+        let kept = random_chunks(&mut random, 30);
+        collect(&store, put(&store, &kept));
+        source.send_later(&store, &mut random);
+        source.send_later(&store, &mut random);
+        let there = objects(&bucket, "source/packs/");
+        assert!(pinned.iter().all(|name| !there.contains(name)), "{there:?}");
+        put(&copy, &random_chunks(&mut random, 10));
+        drop(copy);
+        assert_stored(&*clone.taken_by(random.next(), &bucket).open().unwrap(), &chunks);
+    });
+}
+
+/// A clone of a clone reads what lies at both, whatever these collect, and gives both pins back.
+#[test]
+fn a_clone_of_a_clone_copies_no_pack_either() {
+    for_seeds(4, |mut random| {
+        let bucket = SimDepot::new(random.next());
+        let source = Line::new(random.next(), &bucket, SOURCE);
+        let store = source.open().unwrap();
+        let chunks = random_chunks(&mut random, 100);
+        put(&store, &chunks);
+        let clone = Line::clone_of(random.next(), &bucket, SOURCE);
+        let copy = clone.open().unwrap();
+        let own = random_chunks(&mut random, 60);
+        put(&copy, &own);
+        let there = [objects(&bucket, "source/packs/"), objects(&bucket, "clone/packs/")].concat();
+        let further = Line::further(random.next(), &bucket);
+        let third = further.open().unwrap();
+        assert_eq!(objects(&bucket, "further/"), ["further/lines/main/HEAD"]);
+        let places = |line: &Line| {
+            let used = line.pins().into_iter().filter(|pin| pin.is_used == Some(true));
+            used.map(|pin| pin.place).collect::<Vec<_>>()
+        };
+        assert_eq!(places(&source), [CLONE, FURTHER]);
+        assert_eq!(places(&clone), [FURTHER]);
+        // Neither keeps anything of it for itself.
+        for (line, store) in [(&clone, &copy), (&source, &store)] {
+            collect(store, put(store, &random_chunks(&mut random, 30)));
+            line.send_later(store, &mut random);
+            line.send_later(store, &mut random);
+        }
+        assert_eq!((places(&source), places(&clone)), (vec![FURTHER.to_owned()], places(&clone)));
+        let now = [objects(&bucket, "source/packs/"), objects(&bucket, "clone/packs/")].concat();
+        assert!(there.iter().all(|name| now.contains(name)), "{there:?} of {now:?}");
+        drop(third);
+        let taken = further.taken_by(random.next(), &bucket);
+        let third = taken.open().unwrap();
+        assert_stored(&*third, &chunks);
+        assert_stored(&*third, &own);
+        let all = [chunks, own].concat();
+        collect(&third, put(&third, &all));
+        put(&third, &random_chunks(&mut random, 10));
+        third.purge_tier().unwrap();
+        assert_eq!((source.pins().len(), clone.pins().len()), (0, 0));
+        assert_stored(&*third, &all);
     });
 }
