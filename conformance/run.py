@@ -38,6 +38,7 @@ NODE_DRIVER = "7.8.0"
 MONGOSH = "2.12.0"
 MONGOOSE = "9.12.1"
 MINGO = "7.2.7"
+AZURITE = "3.37.0"
 MONGO_TOOLS = "v0.0.0-20260702221138-e4f25276abe9"
 TOOLS = ("mongoimport", "mongoexport", "mongodump", "mongorestore", "mongostat", "mongotop")
 
@@ -54,6 +55,8 @@ def main():
     clients = options.client or CLIENTS
     install(clients)
     if options.install_only:
+        # The store that azure.py runs is no client.
+        once(f"azurite-{AZURITE}", install_azurite)
         return 0
     report = Report()
     with tempfile.TemporaryDirectory(prefix="frond-conformance-") as directory:
@@ -186,14 +189,20 @@ def install_pymongo():
 
 
 def install_node():
-    directory = INSTALLED / "node"
+    packages = [f"mongodb@{NODE_DRIVER}", f"mongosh@{MONGOSH}", f"mongoose@{MONGOOSE}"]
+    install_packages(INSTALLED / "node", [*packages, f"mingo@{MINGO}"])
+
+
+def install_packages(directory, packages):
     directory.mkdir(exist_ok=True)
     (directory / "package.json").write_text('{"private": true}\n')
-    packages = [f"mongodb@{NODE_DRIVER}", f"mongosh@{MONGOSH}", f"mongoose@{MONGOOSE}"]
-    packages.append(f"mingo@{MINGO}")
     # Nothing needs a compiler: optional native parts are left out.
     flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
     subprocess.run(["npm", "install", *flags, *packages], cwd=directory, check=True)
+
+
+def install_azurite():
+    install_packages(INSTALLED / "azurite", [f"azurite@{AZURITE}"])
 
 
 def install_tools():

@@ -130,6 +130,9 @@ class Store:
 class Frond:
     """The command, with the store's address in its environment."""
 
+    # What lies in the bucket begins with this.
+    root = "s3://bucket"
+
     def __init__(self, program, directory, store):
         self.program, self.directory = str(Path(program).resolve()), directory
         endpoint = f"http://127.0.0.1:{store.port}"
@@ -280,7 +283,7 @@ class Live:
         self.frond = frond
         self.address, self.metrics = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self.process = frond.start("serve", "--data", directory, "--listen", self.address, "--store",
-                                   f"s3://bucket/{place}", "--store-cache", "1MB", "--metrics-listen", self.metrics,
+                                   f"{frond.root}/{place}", "--store-cache", "1MB", "--metrics-listen", self.metrics,
                                    *options)
         self.await_ready()
 
@@ -427,7 +430,8 @@ def idle(frond, written):
 
 
 def clone_there(frond, store):
-    """A clone in the same store copies no pack, and goes its own way; its pin is listed, and removed."""
+    """A clone in the same store copies no pack, and goes its own way; its pin is listed, and removed. So
+    does a clone of that, which gives its pins back once it has copied what it reads."""
     source = Live(frond, "taken")
     expected = source.documents()
     clone = Live(frond, "copy", "--store-clone-of", "s3://bucket/live", place="copy")
@@ -438,6 +442,19 @@ def clone_there(frond, store):
     if code != 0 or source.documents() != expected or len(clone.documents()) <= len(expected):
         raise SystemExit(f"s3: a clone and its source aren't on their own: {told}")
     source.kill()
+    further = Live(frond, "further", "--store-clone-of", "s3://bucket/copy", place="further")
+    found = further.documents()
+    if not set(expected.splitlines()) <= set(found.splitlines()):
+        raise SystemExit("s3: a clone of a clone lacks documents")
+    pinned = "of s3://bucket/further: "
+    if pinned not in frond.run("doctor", "--store", "s3://bucket/live"):
+        raise SystemExit("s3: a clone of a clone has no pin at its source's source")
+    frond.run("gc", "--uri", further.address, "--purge")
+    if any(pinned in frond.run("doctor", "--store", f"s3://bucket/{place}") for place in ("live", "copy")):
+        raise SystemExit("s3: a clone that has copied all has a pin")
+    if further.documents() != found:
+        raise SystemExit("s3: a clone of a clone has other documents after a purge")
+    further.kill()
     told = frond.run("doctor", "--store", "s3://bucket/live")
     pin = re.search(r"^pin ([0-9a-f]{32}) of s3://bucket/copy: .* relied on$", told, re.MULTILINE)
     if pin is None:

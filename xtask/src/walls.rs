@@ -111,7 +111,8 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "remote",
-        rooms: "runtime remote_url bucket_storage cas_probe s3_bucket store_probe tiered http open",
+        rooms: "runtime remote_url azure_account object_client bucket_storage cas_probe object_bucket \
+                store_probe tiered http open",
         gate: None,
         upward: 0,
         in_rings: 0,

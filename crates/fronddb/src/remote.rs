@@ -63,7 +63,7 @@ impl Frond {
     ///
     /// A place is a directory that was pushed to, another data directory (`/data` or `/data#shop`),
     /// and, with this crate's feature `network`, a running server (`https://host:port/shop`) or a
-    /// bucket (`s3://bucket/shop`).
+    /// bucket (`s3://bucket/shop`, `az://container/shop`, `gs://bucket/shop`).
     ///
     /// ```
     /// use fronddb::{Document, Merge, doc};

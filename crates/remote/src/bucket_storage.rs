@@ -11,14 +11,15 @@ use bytes::Bytes;
 use frond_db::Error;
 use frond_vcs::remote::{FilePart, FileVersion, PlainStorage};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
     UpdateVersion,
 };
 
-use crate::runtime::{block_on, choose_cryptography};
+use crate::object_client::{Patience, failure, object_client, object_path, refusal};
+use crate::remote_url::{BucketUrl, Protocol};
+use crate::runtime::block_on;
 
 /// Requests that are on their way at once.
 const REQUESTS_MAX: usize = 16;
@@ -26,68 +27,19 @@ const REQUESTS_MAX: usize = 16;
 /// A bucket, or a part of one below a prefix.
 pub struct BucketStorage {
     store: Arc<dyn ObjectStore>,
+    protocol: Protocol,
     prefix: String,
 }
 
-/// Variables that name another store than Amazon's.
-const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
-
-/// Returns where the object `name` lies below `prefix`.
-pub(crate) fn object_path(prefix: &str, name: &str) -> Path {
-    match prefix.is_empty() {
-        true => Path::from(name),
-        false => Path::from(format!("{prefix}/{name}")),
-    }
-}
-
-/// Returns how to reach a bucket, by the usual variables; an empty one counts as none.
-///
-/// # Errors
-/// `BadValue` if one that names the store is no URL.
-pub(crate) fn s3_builder(bucket: &str) -> Result<AmazonS3Builder, Error> {
-    choose_cryptography();
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let mut builder = AmazonS3Builder::new().with_bucket_name(bucket);
-    for (name, value) in std::env::vars().filter(|(_, value)| !value.is_empty()) {
-        let key = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>();
-        if let (true, Ok(key)) = (name.starts_with("AWS_"), key) {
-            builder = builder.with_config(key, value);
-        }
-    }
-    let Some((name, url)) = ENDPOINTS.iter().find_map(|name| Some((name, set(name)?))) else {
-        return Ok(builder);
-    };
-    // A store given without TLS is meant so.
-    let is_plain = url.starts_with("http://");
-    if !is_plain && !url.starts_with("https://") {
-        return Err(Error::bad_value(format!("{name}={url}: http(s)://HOST[:PORT] is expected")));
-    }
-    Ok(builder.with_allow_http(is_plain))
-}
-
-/// Credentials that no variable names are asked of the machine that Amazon rents out, at an address
-/// of its own, which means nothing elsewhere.
-pub fn without_credentials(what: &str) -> String {
-    const OF_MACHINE: &str = "169.254.169.254";
-    if what.contains(OF_MACHINE) {
-        format!("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY ({what})")
-    } else {
-        what.to_owned()
-    }
-}
-
 /// Returns the error that an object store reports.
-fn failed(name: &str, error: &StoreError) -> Error {
-    let message = match error {
+fn failed(protocol: Protocol, name: &str, error: &StoreError) -> Error {
+    let what = match error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
-            format!(
-                "{name}: the store refuses access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY \
-                     must be those of a user who has access ({error})"
-            )
+            refusal(protocol, error)
         }
-        _ => format!("{name}: {}", without_credentials(&error.to_string())),
+        _ => failure(protocol, error),
     };
-    Error::unavailable(message)
+    Error::unavailable(format!("{name}: {what}"))
 }
 
 /// The entity tag and version of an object, in one text.
@@ -104,18 +56,22 @@ fn update_version(version: &FileVersion) -> UpdateVersion {
 impl BucketStorage {
     /// The objects of `store` below `prefix`.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> BucketStorage {
-        BucketStorage { store, prefix: prefix.to_owned() }
+        BucketStorage { store, protocol: Protocol::S3, prefix: prefix.to_owned() }
     }
 
-    /// A bucket of S3, or of what speaks its protocol at `AWS_ENDPOINT_URL`. Region and credentials
-    /// are those of the usual variables: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`
-    /// and so on.
+    /// The bucket at `url`, with the endpoint and credentials that the usual variables name:
+    /// `AWS_ACCESS_KEY_ID`, `AZURE_STORAGE_ACCOUNT`, `GOOGLE_APPLICATION_CREDENTIALS` and so on.
     ///
     /// # Errors
-    /// `Unavailable` if these don't fit together.
-    pub fn s3(bucket: &str, prefix: &str) -> Result<BucketStorage, Error> {
-        let store = s3_builder(bucket)?.build().map_err(|error| failed(bucket, &error))?;
-        Ok(BucketStorage::new(Arc::new(store), prefix))
+    /// `BadValue` if one of them can't be read; `Unavailable` if these don't fit together.
+    pub fn open(url: &BucketUrl) -> Result<BucketStorage, Error> {
+        let store = object_client(url, &Patience::default())?;
+        let protocol = url.protocol;
+        Ok(BucketStorage { protocol, ..BucketStorage::new(store, &url.prefix) })
+    }
+
+    fn failed(&self, name: &str, error: &StoreError) -> Error {
+        failed(self.protocol, name, error)
     }
 
     /// Puts an object as `mode` says. Returns whether it did, and what it is then.
@@ -143,7 +99,7 @@ impl BucketStorage {
                 let message = "the store has no conditional put: it can't hold a remote";
                 Err(Error::bad_value(message))
             }
-            Err(error) => Err(failed(name, &error)),
+            Err(error) => Err(self.failed(name, &error)),
         }
     }
 
@@ -170,7 +126,7 @@ impl BucketStorage {
             Ok(bytes) if bytes.len() as u64 == part.range.end - part.range.start => Ok(Some(bytes)),
             Ok(_) => Err(Error::damaged(format!("remote: {}: is cut", part.name))),
             Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed(&part.name, &error)),
+            Err(error) => Err(self.failed(&part.name, &error)),
         }
     }
 }
@@ -184,7 +140,7 @@ fn is_conflict(error: &StoreError) -> bool {
 impl PlainStorage for BucketStorage {
     fn list(&self, prefix: &str) -> Result<Vec<(String, u64)>, Error> {
         let below = (!self.prefix.is_empty()).then(|| Path::from(self.prefix.as_str()));
-        let failed = |error| failed("the bucket", &error);
+        let failed = |error| self.failed("the bucket", &error);
         let found =
             block_on(async { self.store.list(below.as_ref()).try_collect::<Vec<_>>().await })
                 .map_err(failed)?;
@@ -221,7 +177,7 @@ impl PlainStorage for BucketStorage {
     fn remove(&self, name: &str) -> Result<(), Error> {
         match block_on(self.store.delete(&object_path(&self.prefix, name))) {
             Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failed(name, &error)),
+            Err(error) => Err(self.failed(name, &error)),
         }
     }
 
@@ -230,13 +186,13 @@ impl PlainStorage for BucketStorage {
             let found = match self.store.get(&object_path(&self.prefix, name)).await {
                 Ok(found) => found,
                 Err(StoreError::NotFound { .. }) => return Ok(None),
-                Err(error) => return Err(failed(name, &error)),
+                Err(error) => return Err(self.failed(name, &error)),
             };
             if bytes_max as u64 <= found.meta.size {
                 return Err(Error::damaged(format!("{name} is too large")));
             }
             let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
-            let bytes = found.bytes().await.map_err(|error| failed(name, &error))?;
+            let bytes = found.bytes().await.map_err(|error| self.failed(name, &error))?;
             Ok(Some((bytes, version)))
         })
     }

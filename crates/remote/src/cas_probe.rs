@@ -73,8 +73,10 @@ pub(crate) fn own_name() -> String {
 pub fn race_on(bucket: &dyn Bucket) -> Result<CasReport, Error> {
     let name = own_name();
     let raced = race_by_name(bucket, &name);
-    bucket.remove(&name).map_err(bucket_error)?;
-    raced
+    let removed = bucket.remove(&name).map_err(bucket_error);
+    // What failed first says more.
+    let report = raced?;
+    removed.and(Ok(report))
 }
 
 fn race_by_name(bucket: &dyn Bucket, name: &str) -> Result<CasReport, Error> {

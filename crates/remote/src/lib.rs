@@ -2,10 +2,10 @@
 //!
 //! Reading order: [`RemoteUrl`] (the forms of a remote's address), [`open`] (opening it),
 //! [`PlaceTokens`] (a server's tokens for other places), `runtime` (how blocking callers reach
-//! asynchronous code), [`http`] (a server's side and a client's), [`bucket_storage`] (the files of
-//! a plain remote as objects), [`s3_bucket`] and [`tiered`] (a bucket that a data directory's packs
-//! lie in), [`cas_probe`] and [`store_probe`] (is a bucket's conditional put one, and how fast is
-//! it?).
+//! asynchronous code), [`http`] (a server's side and a client's), `object_client` (clients of
+//! buckets), [`bucket_storage`] (the files of a plain remote as objects), [`object_bucket`] and
+//! [`tiered`] (a bucket that a data directory's packs lie in), [`cas_probe`] and [`store_probe`]
+//! (is a bucket's conditional put one, and how fast is it?).
 //!
 //! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and
 //! [`PlainStorage`].
@@ -13,6 +13,8 @@
 //! [`Remote`]: frond_vcs::remote::Remote
 //! [`PlainStorage`]: frond_vcs::remote::PlainStorage
 
+mod azure_account;
+mod object_client;
 mod open;
 mod place_tokens;
 mod remote_url;
@@ -21,7 +23,7 @@ mod runtime;
 pub mod bucket_storage;
 pub mod cas_probe;
 pub mod http;
-pub mod s3_bucket;
+pub mod object_bucket;
 pub mod store_probe;
 pub mod tiered;
 
@@ -30,4 +32,4 @@ pub use http::server::{RemoteServer, ServeError, ServeOptions};
 pub use http::tokens::Tokens;
 pub use open::{open, open_plain};
 pub use place_tokens::PlaceTokens;
-pub use remote_url::RemoteUrl;
+pub use remote_url::{BucketUrl, Protocol, RemoteUrl};

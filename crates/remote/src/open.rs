@@ -9,7 +9,7 @@ use frond_vcs::remote::{self, PlainRemote, Remote};
 
 use crate::bucket_storage::BucketStorage;
 use crate::http::client::{HttpOptions, HttpRemote};
-use crate::remote_url::RemoteUrl;
+use crate::remote_url::{BucketUrl, RemoteUrl};
 
 /// Opens the repository that `url` names; `database` is its name where that says none.
 ///
@@ -19,10 +19,7 @@ pub fn open(url: &str, database: &str, options: &HttpOptions) -> Result<Box<dyn 
     match RemoteUrl::parse(url)? {
         RemoteUrl::Directory(directory) => remote::open(&directory, database),
         RemoteUrl::Http(url) => Ok(Box::new(HttpRemote::open(&url, options)?)),
-        RemoteUrl::Bucket { bucket, prefix } => Ok(Box::new(PlainRemote::open_in(
-            Arc::new(BucketStorage::s3(&bucket, &prefix)?),
-            chance(),
-        )?)),
+        RemoteUrl::Bucket(url) => Ok(Box::new(open_bucket(&url)?)),
     }
 }
 
@@ -42,14 +39,12 @@ pub fn open_plain(url: &str) -> Result<PlainRemote, Error> {
             PlainRemote::open(&machine)
         }
         RemoteUrl::Http(url) => {
-            Err(Error::bad_value(format!("{url}: a directory or s3://BUCKET/PREFIX is expected")))
+            Err(Error::bad_value(format!("{url}: a directory or a bucket is expected, no server")))
         }
-        RemoteUrl::Bucket { bucket, prefix } => {
-            PlainRemote::open_in(Arc::new(BucketStorage::s3(&bucket, &prefix)?), chance())
-        }
+        RemoteUrl::Bucket(url) => open_bucket(&url),
     }
 }
 
-fn chance() -> Arc<SystemChance> {
-    Arc::new(SystemChance)
+fn open_bucket(url: &BucketUrl) -> Result<PlainRemote, Error> {
+    PlainRemote::open_in(Arc::new(BucketStorage::open(url)?), Arc::new(SystemChance))
 }

@@ -5,9 +5,80 @@
 //! | `DIRECTORY`, `DIRECTORY#DATABASE` | a data directory, or any other as a plain remote |
 //! | `file:///DIRECTORY` | the same |
 //! | `http://HOST:PORT/DATABASE`, `https://...` | a running server |
-//! | `s3://BUCKET/PREFIX` | a plain remote in a bucket |
+//! | `s3://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`, `gs://BUCKET/PREFIX` | a plain remote in a bucket |
+
+use std::fmt;
 
 use frond_db::Error;
+
+/// What stands where a bucket's address is expected.
+pub(crate) const BUCKET_EXPECTED: &str =
+    "s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or gs://BUCKET/PREFIX is expected";
+
+/// The protocol that an object store speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// Amazon's, which many others speak.
+    S3,
+    /// Azure's, whose buckets are called containers.
+    Azure,
+    /// Google's.
+    Google,
+}
+
+impl Protocol {
+    /// All, in the order in which they are documented.
+    const ALL: [Protocol; 3] = [Protocol::S3, Protocol::Azure, Protocol::Google];
+
+    /// What an address begins with.
+    fn scheme(self) -> &'static str {
+        match self {
+            Protocol::S3 => "s3",
+            Protocol::Azure => "az",
+            Protocol::Google => "gs",
+        }
+    }
+}
+
+/// A bucket's address. Shown, it is the same for the same place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BucketUrl {
+    /// How it is reached.
+    pub protocol: Protocol,
+    /// Its name.
+    pub bucket: String,
+    /// The prefix of the names of its objects; may be empty.
+    pub prefix: String,
+}
+
+impl fmt::Display for BucketUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}://{}/{}", self.protocol.scheme(), self.bucket, self.prefix)
+    }
+}
+
+impl BucketUrl {
+    /// Reads a bucket's address.
+    ///
+    /// # Errors
+    /// `BadValue` if it is another one.
+    pub fn parse(text: &str) -> Result<BucketUrl, Error> {
+        match RemoteUrl::parse(text)? {
+            RemoteUrl::Bucket(url) => Ok(url),
+            _ => Err(Error::bad_value(format!("{text}: {BUCKET_EXPECTED}"))),
+        }
+    }
+
+    /// What follows the scheme; `None` if no bucket is named.
+    fn of(protocol: Protocol, rest: &str) -> Option<BucketUrl> {
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() || rest.contains(['?', '#', '@']) {
+            return None;
+        }
+        let (bucket, prefix) = (bucket.to_owned(), prefix.trim_matches('/').to_owned());
+        Some(BucketUrl { protocol, bucket, prefix })
+    }
+}
 
 /// A place, by what is to be asked there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,12 +88,7 @@ pub enum RemoteUrl {
     /// A running server; the whole address.
     Http(String),
     /// A bucket.
-    Bucket {
-        /// Its name.
-        bucket: String,
-        /// The prefix of the names of its objects; may be empty.
-        prefix: String,
-    },
+    Bucket(BucketUrl),
 }
 
 impl RemoteUrl {
@@ -54,15 +120,12 @@ impl RemoteUrl {
                 }
                 Ok(RemoteUrl::Http(text.trim_end_matches('/').to_owned()))
             }
-            "s3" => {
-                let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-                if bucket.is_empty() || rest.contains(['?', '#', '@']) {
-                    return Err(wrong("s3://BUCKET/PREFIX is expected"));
-                }
-                let prefix = prefix.trim_matches('/').to_owned();
-                Ok(RemoteUrl::Bucket { bucket: bucket.to_owned(), prefix })
-            }
-            _ => Err(wrong("a directory, http://, https:// or s3:// is expected")),
+            _ => match Protocol::ALL.into_iter().find(|protocol| protocol.scheme() == scheme) {
+                Some(protocol) => BucketUrl::of(protocol, rest)
+                    .map(RemoteUrl::Bucket)
+                    .ok_or_else(|| wrong(BUCKET_EXPECTED)),
+                None => Err(wrong("a directory, http(s)://, s3://, az:// or gs:// is expected")),
+            },
         }
     }
 }
@@ -87,8 +150,9 @@ mod tests {
     #[test]
     fn places_are_read() {
         let directory = |text: &str| Some(RemoteUrl::Directory(text.to_owned()));
-        let bucket = |bucket: &str, prefix: &str| {
-            Some(RemoteUrl::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        let bucket = |protocol, bucket: &str, prefix: &str| {
+            let (bucket, prefix) = (bucket.to_owned(), prefix.to_owned());
+            Some(RemoteUrl::Bucket(BucketUrl { protocol, bucket, prefix }))
         };
         let http = |text: &str| Some(RemoteUrl::Http(text.to_owned()));
         check("/backup/shop", directory("/backup/shop"));
@@ -96,13 +160,21 @@ mod tests {
         check("file:///backup/shop", directory("/backup/shop"));
         check("http://127.0.0.1:80/shop/", http("http://127.0.0.1:80/shop"));
         check("https://h/a/b", http("https://h/a/b"));
-        check("s3://b", bucket("b", ""));
-        check("s3://b/a/c/", bucket("b", "a/c"));
-        for wrong in ["", "#x", "file://x", "http://", "http://u:p@h/x", "http://h/x?y", "s3:///x"]
-        {
+        check("s3://b", bucket(Protocol::S3, "b", ""));
+        check("s3://b/a/c/", bucket(Protocol::S3, "b", "a/c"));
+        check("az://b/a", bucket(Protocol::Azure, "b", "a"));
+        check("gs://b", bucket(Protocol::Google, "b", ""));
+        for wrong in ["", "#x", "file://x", "http://", "http://u:p@h/x", "http://h/x?y"] {
+            check(wrong, None);
+        }
+        for wrong in ["s3:///x", "az://", "gs://u@b/x", "azure://b"] {
             check(wrong, None);
         }
         check("ftp://h/x", None);
+        for text in ["s3://b/", "az://b/a/c", "gs://b/a"] {
+            assert_eq!(BucketUrl::parse(text).expect("a bucket").to_string(), text);
+        }
+        assert!(BucketUrl::parse("/backup").is_err());
         let message = RemoteUrl::parse("http://user:secret@h/x").unwrap_err().message;
         assert!(!message.contains("secret") && message.contains("@h/x"), "{message}");
     }

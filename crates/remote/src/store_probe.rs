@@ -15,8 +15,8 @@ use frond_store::bucket::{
 use frond_store::io::steady_now;
 
 use crate::cas_probe::{BYTES_LARGE, CasReport, bucket_error, own_name, race_on};
-use crate::remote_url::RemoteUrl;
-use crate::s3_bucket::S3Bucket;
+use crate::object_bucket::ObjectBucket;
+use crate::remote_url::BucketUrl;
 
 /// Replies that are lost, each after another time.
 const LOST_REPLIES: u32 = 16;
@@ -67,17 +67,14 @@ impl StoreReport {
 /// `BadValue` if it is no bucket, has no conditional put, or refuses access; `Unavailable` if it
 /// doesn't answer.
 pub fn probe(url: &str) -> Result<StoreReport, Error> {
-    match RemoteUrl::parse(url)? {
-        RemoteUrl::Bucket { bucket, prefix } => probe_bucket(&S3Bucket::s3(&bucket, &prefix)?),
-        _ => Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected"))),
-    }
+    probe_bucket(&ObjectBucket::open(&BucketUrl::parse(url)?)?)
 }
 
 /// Probes a store; one that failed the races is asked for nothing more.
 ///
 /// # Errors
 /// As [`probe`].
-pub fn probe_bucket(bucket: &S3Bucket) -> Result<StoreReport, Error> {
+pub fn probe_bucket(bucket: &ObjectBucket) -> Result<StoreReport, Error> {
     let races = race_on(bucket)?;
     let mut report = StoreReport {
         races,
@@ -90,8 +87,9 @@ pub fn probe_bucket(bucket: &S3Bucket) -> Result<StoreReport, Error> {
         let name = own_name();
         let probed = lose_replies(bucket, &name, &mut report);
         let probed = probed.and_then(|()| time_requests(bucket, &name));
-        bucket.remove(&name).map_err(bucket_error)?;
+        let removed = bucket.remove(&name).map_err(bucket_error);
         report.latencies = probed?;
+        removed?;
     }
     Ok(report)
 }
@@ -103,7 +101,7 @@ fn large(number: u32) -> Bytes {
     Bytes::from(bytes)
 }
 
-fn lose_replies(bucket: &S3Bucket, name: &str, report: &mut StoreReport) -> Result<(), Error> {
+fn lose_replies(bucket: &ObjectBucket, name: &str, report: &mut StoreReport) -> Result<(), Error> {
     create_until_known(bucket, name, &large(0)).map_err(bucket_error)?;
     for number in 1..=LOST_REPLIES {
         let gone = || Error::unavailable("an object that was made is not there");

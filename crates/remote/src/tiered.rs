@@ -12,8 +12,8 @@ pub use frond_store::tiered::{LogPlace, Pin};
 use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, pins, place_of, remove_pin};
 use frond_vcs::{ChunkSource, FsckReport, RepairReport, SalvageReport};
 
-use crate::remote_url::RemoteUrl;
-use crate::s3_bucket::S3Bucket;
+use crate::object_bucket::ObjectBucket;
+use crate::remote_url::BucketUrl;
 
 /// New packs of so many bytes stay on the disk before they are put into the bucket: an object of
 /// about as much, put from memory.
@@ -33,7 +33,7 @@ const BEGIN_STEP: Duration = Duration::from_millis(10);
 /// The options for the packs of a directory that lie in a bucket.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// The bucket: `s3://BUCKET/PREFIX`.
+    /// The bucket: `s3://BUCKET/PREFIX` or another address of one.
     pub url: String,
     /// Bytes on the disk for what was read of it.
     pub cache_bytes: u64,
@@ -276,23 +276,14 @@ fn known_store(directory: &Path) -> Result<Option<StoreOptions>, Error> {
 }
 
 /// The bucket at a URL, and what it is called.
-fn bucket_of(url: &str) -> Result<(Arc<S3Bucket>, String), Error> {
-    let (bucket, prefix) = parts_of(url)?;
-    let place = format!("s3://{bucket}/{prefix}");
-    Ok((Arc::new(S3Bucket::s3(&bucket, &prefix)?), place))
-}
-
-fn parts_of(url: &str) -> Result<(String, String), Error> {
-    match RemoteUrl::parse(url)? {
-        RemoteUrl::Bucket { bucket, prefix } => Ok((bucket, prefix)),
-        _ => Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected"))),
-    }
+fn bucket_of(url: &str) -> Result<(Arc<ObjectBucket>, String), Error> {
+    let url = BucketUrl::parse(url)?;
+    Ok((Arc::new(ObjectBucket::open(&url)?), url.to_string()))
 }
 
 /// What the bucket at a URL is called.
 fn place_named(url: &str) -> Result<String, Error> {
-    let (bucket, prefix) = parts_of(url)?;
-    Ok(format!("s3://{bucket}/{prefix}"))
+    Ok(BucketUrl::parse(url)?.to_string())
 }
 
 /// The pins of clones that rely on what lies at `url`.
@@ -313,7 +304,7 @@ pub fn remove_pin_at(url: &str, id: &str) -> Result<bool, Error> {
 
 fn tiered_disk(
     machine: &Machine,
-    bucket: Arc<S3Bucket>,
+    bucket: Arc<ObjectBucket>,
     place: String,
     store: &StoreOptions,
 ) -> Result<TieredDisk, Error> {

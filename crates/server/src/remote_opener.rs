@@ -73,11 +73,11 @@ impl RemoteOpener {
 /// `BadValue`.
 pub fn check(url: &str) -> Result<(), Error> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    if matches!(scheme, Some("http" | "https" | "s3")) {
+    if matches!(scheme, Some("http" | "https" | "s3" | "az" | "gs")) {
         return Ok(());
     }
-    let message = "a running server connects to http://, https:// and s3:// only, not to \
-                   directories: use the command line on a data directory that no server is using \
+    let message = "a running server connects to http://, https://, s3://, az:// and gs:// only, not \
+                   to directories: use the command line on a data directory that no server is using \
                    (frond fetch, pull, push)";
     Err(Error::invalid(Code::BadValue, message))
 }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn directories_are_refused() {
-        for url in ["http://h/x", "https://h:1/x", "s3://b/p"] {
+        for url in ["http://h/x", "https://h:1/x", "s3://b/p", "az://b/p", "gs://b/p"] {
             assert!(check(url).is_ok(), "{url}");
         }
         for url in ["/data", "data#shop", "file:///data", "", "http:/x"] {

@@ -52,7 +52,7 @@ of it with --reread-all), and the chunks that it relies on. Damaged chunks are t
 #[derive(Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
 pub struct Backup {
-    /// Directory or s3://BUCKET/PREFIX that holds the backups
+    /// Directory or bucket (s3://, az:// or gs://BUCKET/PREFIX) that holds the backups
     place: String,
 
     /// Data directory to copy; no server may be using it

@@ -69,9 +69,9 @@ pub struct Doctor {
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["data", "store"])]
     uri: Option<String>,
 
-    /// Bucket to examine instead (s3://BUCKET/PREFIX): 32 writers race on conditional puts, replies
-    /// are dropped, requests are timed; a store where two writers win, or that ignores conditions,
-    /// fails
+    /// Bucket to examine instead (s3://BUCKET/PREFIX, az:// or gs://): 32 writers race on
+    /// conditional puts, replies are dropped, requests are timed; a store where two writers win, or
+    /// that ignores conditions, fails
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
 

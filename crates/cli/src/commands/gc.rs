@@ -16,7 +16,7 @@ Examples:
   frond gc --uri 127.0.0.1:27017        a running server, while it serves
   frond gc --uri 127.0.0.1:27017 --rate 20    at most 20 MB a second
   frond gc --undo-days 0                what was dropped can no longer be brought back
-  frond gc --place /backup/shop         a plain remote or a place of backups; also s3://BUCKET/PREFIX
+  frond gc --place /backup/shop         a plain remote or a place of backups; also a bucket
 
 Removes what no branch, tag, commit, cursor or transaction can reach. What was dropped, deleted or \
 replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of \
@@ -46,9 +46,9 @@ pub struct Gc {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     rate: Option<i64>,
 
-    /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: deletes
-    /// what interrupted pushes left behind and only removed backups needed. A push that runs at the
-    /// same time is refused at its end
+    /// Directory or bucket (s3://, az://, gs://) of a plain remote or of backups, to collect
+    /// instead: deletes what interrupted pushes left behind and only removed backups needed. A push
+    /// that runs at the same time is refused at its end
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
     place: Option<String>,
 

@@ -30,7 +30,7 @@ Examples:
   frond remote shop add bob /home/bob/frond-data   the database shop of another data directory
   frond remote shop add eve /srv/data#store        the same with its database store
   frond remote shop add live https://db.example.org:4224/shop      a running server
-  frond remote shop add cloud s3://bucket/shop     a bucket (AWS_ACCESS_KEY_ID and so on)
+  frond remote shop add cloud s3://bucket/shop     a bucket, also az:// and gs://
   frond remote shop remove bob";
 const CLONE_EXAMPLES: &str = "\
 Examples:
@@ -95,7 +95,7 @@ enum RemoteCommand {
         /// Its name
         name: String,
         /// A directory (of a data directory DIRECTORY#DATABASE if the database has another name),
-        /// http(s)://HOST:PORT/DATABASE or s3://BUCKET/PREFIX
+        /// http(s)://HOST:PORT/DATABASE or s3://, az:// or gs://BUCKET/PREFIX
         place: String,
     },
     /// Forget one
@@ -154,7 +154,7 @@ impl Remotes {
 #[command(after_help = CLONE_EXAMPLES)]
 pub struct Clone {
     /// A directory (of a data directory DIRECTORY#DATABASE if the database has another name),
-    /// http(s)://HOST:PORT/DATABASE or s3://BUCKET/PREFIX
+    /// http(s)://HOST:PORT/DATABASE or s3://, az:// or gs://BUCKET/PREFIX
     place: String,
 
     /// Database to make

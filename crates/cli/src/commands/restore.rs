@@ -49,8 +49,8 @@ pub struct Restore {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// Directory or s3://BUCKET/PREFIX with backups: restores the newest one into --data, which
-    /// must be empty or hold what an interrupted restore left
+    /// Directory or bucket (s3://, az://, gs://) with backups: restores the newest one into --data,
+    /// which must be empty or hold what an interrupted restore left
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
     backup: Option<String>,
 

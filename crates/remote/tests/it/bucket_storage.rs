@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_db::Error;
 use frond_remote::bucket_storage::BucketStorage;
 use frond_remote::cas_probe::race_on;
-use frond_remote::s3_bucket::S3Bucket;
+use frond_remote::object_bucket::ObjectBucket;
 use frond_remote::store_probe::probe_bucket;
 use frond_store::bucket::{
     Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swapped, create_until_known,
@@ -256,7 +256,7 @@ fn a_collection_of_a_plain_remote_takes_what_nothing_needs() {
 /// A store that compares and then puts, as if no other writer could come between; or that doesn't
 /// even compare.
 struct Racy {
-    bucket: S3Bucket,
+    bucket: ObjectBucket,
     compares: bool,
 }
 
@@ -297,24 +297,24 @@ impl Bucket for Racy {
     fn wait(&self, _attempt: u32) {}
 }
 
-fn s3_bucket(prefix: &str) -> S3Bucket {
-    S3Bucket::new(Arc::new(InMemory::new()), prefix)
+fn object_bucket(prefix: &str) -> ObjectBucket {
+    ObjectBucket::new(Arc::new(InMemory::new()), prefix)
 }
 
 #[test]
 fn a_store_where_two_win_is_found_out() {
-    let good = probe_bucket(&s3_bucket("x")).expect("it answers");
+    let good = probe_bucket(&object_bucket("x")).expect("it answers");
     assert!(good.is_safe() && good.races.rounds > 20, "{good:?}");
     assert_eq!(good.latencies.len(), 4);
     // It may look good once by chance; not again and again.
-    let racy = || Racy { bucket: s3_bucket(""), compares: true };
+    let racy = || Racy { bucket: object_bucket(""), compares: true };
     let found = (0..20).any(|_| !race_on(&racy()).expect("it answers").is_safe());
     assert!(found, "two won, and the probe never saw it");
 }
 
 #[test]
 fn a_store_that_ignores_conditions_is_found_out() {
-    let heedless = Racy { bucket: s3_bucket(""), compares: false };
+    let heedless = Racy { bucket: object_bucket(""), compares: false };
     let raced = race_on(&heedless).expect("it answers");
     assert!(!raced.is_safe());
     assert_eq!(raced.ignored, ["If-None-Match", "If-Match"]);
@@ -323,7 +323,7 @@ fn a_store_that_ignores_conditions_is_found_out() {
 #[test]
 fn a_bucket_keeps_the_contract() {
     for prefix in ["", "a/prefix", "a prefix"] {
-        let bucket = s3_bucket(prefix);
+        let bucket = object_bucket(prefix);
         let put = |name: &str, text: &'static [u8]| {
             create_until_known(&bucket, name, &Bytes::from_static(text)).expect("it answers")
         };

@@ -29,8 +29,9 @@ const OPEN_AGAIN_WITHOUT_LOG: Duration = Duration::from_secs(600);
 /// Where packs live, beside the disk.
 #[derive(clap::Args)]
 pub struct StoreArguments {
-    /// Bucket in which packs live (s3://BUCKET/PREFIX); the data directory keeps the log, new packs
-    /// and a cache of what is read. A directory keeps the store that it began with
+    /// Bucket in which packs live (s3://BUCKET/PREFIX, az:// or gs://); the data directory keeps
+    /// the log, new packs and a cache of what is read. A directory keeps the store that it began
+    /// with
     #[arg(long, value_name = "URL", conflicts_with = "members")]
     store: Option<String>,
 
@@ -50,7 +51,7 @@ pub struct StoreArguments {
     #[arg(long, requires = "store")]
     store_take_over: bool,
 
-    /// Begin as a clone of another server's store (s3://BUCKET/PREFIX), whose packs are read where
+    /// Begin as a clone of another server's store (its bucket), whose packs are read where
     /// they lie and aren't copied: with an empty data directory, and a --store where nothing lies
     #[arg(long, value_name = "URL", requires = "store",
           conflicts_with_all = ["store_take_over", "store_read_only"])]

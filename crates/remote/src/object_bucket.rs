@@ -15,22 +15,21 @@ use frond_store::bucket::{
     Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swapped, pause_before,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use object_store::aws::AmazonS3ConfigKey;
 use object_store::path::Path;
 use object_store::{
-    ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
-    PutPayload, RetryConfig, UpdateVersion,
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
+    UpdateVersion,
 };
 use tokio::sync::watch;
 
-use crate::bucket_storage::{object_path, s3_builder, without_credentials};
-use crate::remote_url::RemoteUrl;
+use crate::object_client::{Patience, failure, object_client, object_path, refusal};
+use crate::remote_url::{BucketUrl, Protocol};
 use crate::runtime::block_on;
 
 /// Requests of one call that are on their way at once.
 const REQUESTS_MAX: usize = 16;
 /// A request that takes so long has failed: a pack of 64 MB has to fit.
-const REQUEST_TIMEOUT: &str = "120 seconds";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// A request whose answer doesn't begin in this time, its repetitions included, has none. One that
 /// takes bytes along has more for each megabyte.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -40,44 +39,46 @@ const READ_RETRIES_MAX: usize = 5;
 const READ_SECONDS_MAX: u64 = 30;
 
 /// A bucket, or a part of one below a prefix.
-pub struct S3Bucket {
+pub struct ObjectBucket {
     /// Repeats what fails.
     reads: Arc<dyn ObjectStore>,
     /// Repeats nothing.
     puts: Arc<dyn ObjectStore>,
+    protocol: Protocol,
     prefix: String,
     has_hung_up: watch::Sender<bool>,
 }
 
-impl S3Bucket {
+impl ObjectBucket {
     /// The objects of `store`, which repeats no put, below `prefix`.
-    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> S3Bucket {
-        S3Bucket::of(Arc::clone(&store), store, prefix)
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> ObjectBucket {
+        ObjectBucket {
+            reads: Arc::clone(&store),
+            puts: store,
+            protocol: Protocol::S3,
+            prefix: prefix.to_owned(),
+            has_hung_up: watch::Sender::new(false),
+        }
     }
 
-    /// A bucket of S3 or of what speaks its protocol, by the variables that
-    /// [`BucketStorage::s3`](crate::bucket_storage::BucketStorage::s3) reads.
+    /// The bucket at `url`, by the variables that
+    /// [`BucketStorage::open`](crate::bucket_storage::BucketStorage::open) reads.
     ///
     /// # Errors
-    /// `Unavailable` if these don't fit together.
-    pub fn s3(bucket: &str, prefix: &str) -> Result<S3Bucket, Error> {
+    /// `BadValue` if one of them can't be read; `Unavailable` if these don't fit together.
+    pub fn open(url: &BucketUrl) -> Result<ObjectBucket, Error> {
         let client = |max_retries: usize| {
             let retry_timeout = Duration::from_secs(READ_SECONDS_MAX);
             let retry = RetryConfig { max_retries, retry_timeout, ..RetryConfig::default() };
-            let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
-            let builder = s3_builder(bucket)?.with_config(timeout, REQUEST_TIMEOUT);
-            builder
-                .with_retry(retry)
-                .build()
-                .map_err(|error| Error::unavailable(format!("{bucket}: {error}")))
+            object_client(url, &Patience { timeout: Some(REQUEST_TIMEOUT), retry })
         };
-        let (reads, puts) = (Arc::new(client(READ_RETRIES_MAX)?), Arc::new(client(0)?));
-        Ok(S3Bucket::of(reads, puts, prefix))
+        let (reads, puts) = (client(READ_RETRIES_MAX)?, client(0)?);
+        let protocol = url.protocol;
+        Ok(ObjectBucket { puts, protocol, ..ObjectBucket::new(reads, &url.prefix) })
     }
 
-    fn of(reads: Arc<dyn ObjectStore>, puts: Arc<dyn ObjectStore>, prefix: &str) -> S3Bucket {
-        let (prefix, has_hung_up) = (prefix.to_owned(), watch::Sender::new(false));
-        S3Bucket { reads, puts, prefix, has_hung_up }
+    fn failed(&self, name: &str, error: &StoreError) -> BucketError {
+        failed(self.protocol, name, error)
     }
 
     /// Awaits `request`, for at most `time` and until the store hangs up.
@@ -131,7 +132,7 @@ impl S3Bucket {
                 let what = "the store has no conditional put".to_owned();
                 Err(BucketError::Refused { name: name.to_owned(), what })
             }
-            Err(error) => match failed(name, &error) {
+            Err(error) => match self.failed(name, &error) {
                 refused @ BucketError::Refused { .. } => Err(refused),
                 BucketError::Unavailable { .. } => Ok(Answer::Unknown),
             },
@@ -143,19 +144,20 @@ impl S3Bucket {
         let found = match self.within(ANSWER_TIME, self.reads.get(&path)).await {
             Some(Ok(found)) => found,
             Some(Err(StoreError::NotFound { .. })) => return Ok(None),
-            Some(Err(error)) => return Err(failed(name, &error)),
+            Some(Err(error)) => return Err(self.failed(name, &error)),
             None => return Err(silent(name)),
         };
         let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
         let bytes = self.within(time_for(found.meta.size), found.bytes()).await;
-        let bytes = bytes.ok_or_else(|| silent(name))?.map_err(|error| failed(name, &error))?;
+        let bytes =
+            bytes.ok_or_else(|| silent(name))?.map_err(|error| self.failed(name, &error))?;
         Ok(Some((bytes, version)))
     }
 
     async fn remove_one(&self, name: &str) -> Result<(), BucketError> {
         match self.within(ANSWER_TIME, self.reads.delete(&object_path(&self.prefix, name))).await {
             Some(Ok(()) | Err(StoreError::NotFound { .. })) => Ok(()),
-            Some(Err(error)) => Err(failed(name, &error)),
+            Some(Err(error)) => Err(self.failed(name, &error)),
             None => Err(silent(name)),
         }
     }
@@ -173,7 +175,7 @@ impl S3Bucket {
                 Ok(Some(bytes).filter(|it| it.len() as u64 == part.range.end - part.range.start))
             }
             Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed(&part.name, &error)),
+            Err(error) => Err(self.failed(&part.name, &error)),
         }
     }
 }
@@ -216,25 +218,21 @@ fn update_version(version: &ObjectVersion) -> UpdateVersion {
     UpdateVersion { e_tag: some(e_tag), version: some(version) }
 }
 
-fn failed(name: &str, error: &StoreError) -> BucketError {
+fn failed(protocol: Protocol, name: &str, error: &StoreError) -> BucketError {
     let name = name.to_owned();
     match error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
-            let what = format!(
-                "the store refuses access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be \
-                 those of a user who has access ({error})"
-            );
-            BucketError::Refused { name, what }
+            BucketError::Refused { name, what: refusal(protocol, error) }
         }
         // For a put, this is what stands above the object.
         StoreError::NotFound { .. } => {
             BucketError::Refused { name, what: format!("no such bucket ({error})") }
         }
-        _ => BucketError::Unavailable { name, what: without_credentials(&error.to_string()) },
+        _ => BucketError::Unavailable { name, what: failure(protocol, error) },
     }
 }
 
-impl Bucket for S3Bucket {
+impl Bucket for ObjectBucket {
     fn create(&self, name: &str, bytes: Bytes) -> Result<Created, BucketError> {
         Ok(match self.put(name, PutMode::Create, bytes)? {
             Answer::Yes(version) => Created::Made(version),
@@ -274,7 +272,7 @@ impl Bucket for S3Bucket {
     fn list(&self, prefix: &str) -> Result<Vec<String>, BucketError> {
         let below = object_path(&self.prefix, prefix);
         let found = block_on(async { self.reads.list(Some(&below)).try_collect::<Vec<_>>().await })
-            .map_err(|error| failed(prefix, &error))?;
+            .map_err(|error| self.failed(prefix, &error))?;
         let start = match self.prefix.is_empty() {
             true => 0,
             false => Path::from(self.prefix.as_str()).as_ref().len() + "/".len(),
@@ -284,10 +282,7 @@ impl Bucket for S3Bucket {
     }
 
     fn beside(&self, place: &str) -> Option<Arc<dyn Bucket>> {
-        let RemoteUrl::Bucket { bucket, prefix } = RemoteUrl::parse(place).ok()? else {
-            return None;
-        };
-        Some(Arc::new(S3Bucket::s3(&bucket, &prefix).ok()?))
+        Some(Arc::new(ObjectBucket::open(&BucketUrl::parse(place).ok()?).ok()?))
     }
 
     fn wait(&self, attempt: u32) {
