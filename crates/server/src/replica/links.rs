@@ -7,7 +7,8 @@
 //!    some time.
 //! 3. Once a second, and when that has changed, the caller says what it is ([`MemberStatus`]).
 //! 4. A stream that its caller's system closes shows that the process has ended: if that was the
-//!    leader, an election begins at once.
+//!    leader, an election begins at once. This member's own stream to it has ended, too, and it
+//!    calls again: a follower says little, and would find out by a request for a vote that is lost.
 //! 5. What isn't received for [`UNRECEIVED_MAX`] ends a stream, and so does a call: after a
 //!    network was cut and is whole again, the system would wait about as long as it was cut until
 //!    it sends again.
@@ -55,6 +56,8 @@ pub struct Outgoing {
 struct Waiting {
     frames: VecDeque<Bytes>,
     bytes: usize,
+    /// Whether the process there has ended since this one called it.
+    has_ended: bool,
 }
 
 impl Outgoing {
@@ -70,17 +73,36 @@ impl Outgoing {
     }
 
     /// The next frame, if one comes soon.
-    fn pop(&self) -> Option<Bytes> {
+    ///
+    /// # Errors
+    /// The process there has ended.
+    fn pop(&self) -> io::Result<Option<Bytes>> {
         let waiting = self.waiting();
-        let waited = self.came.wait_timeout_while(waiting, STATUS_EVERY, |it| it.frames.is_empty());
+        let is_idle = |it: &mut Waiting| it.frames.is_empty() && !it.has_ended;
+        let waited = self.came.wait_timeout_while(waiting, STATUS_EVERY, is_idle);
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let frame = waiting.frames.pop_front()?;
-        waiting.bytes -= frame.len();
-        Some(frame)
+        if waiting.has_ended {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let frame = waiting.frames.pop_front();
+        waiting.bytes -= frame.as_ref().map_or(0, Bytes::len);
+        Ok(frame)
+    }
+
+    /// Notes that the process there has ended: it is to be called again.
+    fn note_end(&self) {
+        self.waiting().has_ended = true;
+        self.came.notify_one();
+    }
+
+    /// Forgets that: it is being called.
+    fn note_call(&self) {
+        self.waiting().has_ended = false;
     }
 
     fn clear(&self) {
-        *self.waiting() = Waiting::default();
+        let mut waiting = self.waiting();
+        *waiting = Waiting { has_ended: waiting.has_ended, ..Waiting::default() };
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -104,6 +126,9 @@ pub fn call_until_stopped(replica: &Arc<Replica>, address: &str) {
 }
 
 fn call(replica: &Replica, address: &str) -> io::Result<()> {
+    if let Some(outgoing) = replica.outgoing(address) {
+        outgoing.note_call();
+    }
     let stream = connect(address)?;
     stream.set_nodelay(true)?;
     #[cfg(target_os = "linux")]
@@ -127,7 +152,7 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
     outgoing.clear();
     let mut sent: Option<(Instant, State)> = None;
     while !replica.is_stopped() {
-        let (state, frame) = (replica.state(), outgoing.pop());
+        let (state, frame) = (replica.state(), outgoing.pop()?);
         let is_known = sent.is_some_and(|(at, of)| of == state && at.elapsed() < STATUS_EVERY);
         if !is_known
             && let Some(peer_status) = replica.own_status.get().and_then(|own_status| own_status())
@@ -172,11 +197,13 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
     let stream = lock(&replica.peer_statuses).begin();
     let ended = listen(replica, &mut receiver, &other, stream);
     let was_newest = lock(&replica.peer_statuses).end(stream);
-    if was_newest
-        && ended.as_ref().is_err_and(is_closed)
-        && let Some(running) = replica.running()
-    {
-        running.lost(other.id);
+    if was_newest && ended.as_ref().is_err_and(is_closed) {
+        if let Some(outgoing) = replica.outgoing(&other.address) {
+            outgoing.note_end();
+        }
+        if let Some(running) = replica.running() {
+            running.lost(other.id);
+        }
     }
     ended
 }
@@ -214,5 +241,33 @@ impl frond_quorum::Peers for Replica {
         if let Some(outgoing) = self.address_of(to).and_then(|address| self.outgoing(&address)) {
             outgoing.push(frame);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without that, frames go into a stream that ended, and nothing shows it for two seconds.
+    #[test]
+    fn a_stream_to_a_process_that_has_ended_ends() {
+        let outgoing = Outgoing::default();
+        outgoing.push(Bytes::from_static(b"first"));
+        assert_eq!(outgoing.pop().expect("a stream").as_deref(), Some(&b"first"[..]));
+        std::thread::scope(|scope| {
+            let begun = Instant::now();
+            let popped = scope.spawn(|| outgoing.pop());
+            outgoing.note_end();
+            let popped = popped.join().expect("it doesn't panic");
+            assert!(popped.is_err_and(|error| is_closed(&error)));
+            assert!(begun.elapsed() < STATUS_EVERY, "it waited for a frame");
+        });
+        // It counts until the next call, whatever is cleared meanwhile.
+        outgoing.push(Bytes::from_static(b"lost"));
+        outgoing.clear();
+        assert!(outgoing.pop().is_err());
+        outgoing.note_call();
+        outgoing.push(Bytes::from_static(b"second"));
+        assert_eq!(outgoing.pop().expect("another stream").as_deref(), Some(&b"second"[..]));
     }
 }
