@@ -88,6 +88,7 @@ fn conformance() -> Vec<Step> {
         on_checked("python3", "conformance/run.py", &[]),
         on_checked("python3", "conformance/s3.py", &[]),
         on_checked("python3", "conformance/azure.py", &[]),
+        on_checked("python3", "conformance/google.py", &[]),
         ("python3", vec!["conformance/python_package.py"]),
         ("python3", vec!["conformance/node_package.py"]),
         on_checked("python3", "conformance/mongod.py", &[]),

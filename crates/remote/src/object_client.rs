@@ -125,9 +125,10 @@ fn google(url: &BucketUrl, patience: &Patience) -> Result<Built, Error> {
     if let Some(host) = variable(GOOGLE_EMULATOR) {
         let url = if host.contains("://") { host } else { format!("http://{host}") };
         is_plain(GOOGLE_EMULATOR, &url)?;
+        // It asks for no credentials, and the client would look for some at each put.
         builder = builder
             .with_config(GoogleConfigKey::BaseUrl, url)
-            .with_config(GoogleConfigKey::SkipSignature, "true");
+            .with_config(GoogleConfigKey::BearerToken, "emulator");
     }
     builder = builder.with_bucket_name(&url.bucket);
     if let Some((key, value)) = patience.timeout() {
