@@ -169,13 +169,12 @@ impl Accumulator {
         matches!(self.input, Input::Scripted(..))
     }
 
-    /// The paths of what the documents are sorted by.
-    pub(crate) fn sort_paths(&self) -> impl Iterator<Item = String> {
-        let fields = match &self.input {
-            Input::Sorted(_, by) => &by.fields[..],
-            Input::Nothing | Input::One(_) | Input::Scripted(..) => &[],
-        };
-        fields.iter().map(|field| field.path.clone())
+    /// The order of the documents, if it looks at them in one of its own.
+    pub(crate) fn order(&self) -> Option<&SortPattern> {
+        match &self.input {
+            Input::Sorted(_, by) => Some(by),
+            Input::Nothing | Input::One(_) | Input::Scripted(..) => None,
+        }
     }
 
     /// The value of one document, for [`State::add`].

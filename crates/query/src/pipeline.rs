@@ -9,8 +9,8 @@
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; the first stages may run on several cores ([`parallel`]); a
 //! `$sort` that a `$limit` follows keeps no more documents than that; a `$match` moves to the front
-//! ([`pushdown`]); what needs more memory than a stage may use goes to files of the caller's
-//! ([`Spill`]), or is refused.
+//! ([`pushdown`]), and of two `$sort`s in a row the first isn't done ([`needless_orders`]); what
+//! needs more memory than a stage may use goes to files of the caller's ([`Spill`]), or is refused.
 
 mod bucket;
 mod bucket_auto;
@@ -34,6 +34,7 @@ mod lookup;
 mod matching;
 mod merge;
 mod merge_parse;
+mod needless_orders;
 mod no_collections;
 mod out;
 mod parallel;
@@ -117,6 +118,7 @@ impl Pipeline {
         let mut parser = StageParser::new(table::find, collation);
         let mut stages = parser.stages(stages)?;
         pushdown::push_down(&mut stages);
+        needless_orders::drop_needless(&mut stages);
         let pipeline = parser.pipeline(stages);
         pipeline.check_metadata()?;
         Ok(pipeline)
@@ -159,6 +161,7 @@ impl Pipeline {
         if let Some(movable) = Filter::all_of(&movable) {
             self.stages.push(matching::stage(movable));
             pushdown::push_down(&mut self.stages);
+            needless_orders::drop_needless(&mut self.stages);
         }
         Filter::all_of(&left)
     }

@@ -35,6 +35,12 @@ impl SortPattern {
         needed
     }
 
+    /// The outermost fields that decide about a document's place. Their parts at the paths don't:
+    /// an array's elements that aren't documents sort as null, and a projection leaves them out.
+    pub fn deciding_names(&self) -> impl Iterator<Item = String> {
+        self.fields.iter().filter_map(|field| field.path.split('.').next().map(str::to_owned))
+    }
+
     /// Parses `{field: 1 | -1, ...}`.
     ///
     /// # Errors
@@ -84,6 +90,18 @@ impl SortPattern {
             return Err(QueryError::new(Code::Location(13103), "too many compound keys"));
         }
         Ok(SortPattern { fields, collation: Collation::SIMPLE })
+    }
+
+    /// Whether a document may have no place in this order: two of its fields may lie in different
+    /// arrays, or one at a position that is a field's name, too.
+    pub(crate) fn may_refuse(&self) -> bool {
+        may_refuse(self.fields.iter().map(|field| field.path.as_str()))
+    }
+
+    /// As [`may_refuse`](Self::may_refuse), of documents that are stored: no array is an `_id`.
+    pub(crate) fn may_refuse_stored(&self) -> bool {
+        let paths = self.fields.iter().map(|field| field.path.as_str());
+        may_refuse(paths.filter(|path| *path != "_id"))
     }
 
     /// Returns the metadata of the search that it sorts by.
@@ -190,6 +208,16 @@ fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
             Err(absent)
         }
         _ => refuse(31138, format!("Illegal $meta sort: {}", text::field("$meta", name))),
+    }
+}
+
+/// Whether a document may have no place in an order by these paths.
+fn may_refuse<'p>(paths: impl Iterator<Item = &'p str>) -> bool {
+    let mut paths = paths.filter(|path| MetadataKind::of_field(path).is_none());
+    let is_position = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    match (paths.next(), paths.next()) {
+        (Some(only), None) => only.split('.').skip(1).any(is_position),
+        (first, _) => first.is_some(),
     }
 }
 

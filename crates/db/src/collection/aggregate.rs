@@ -267,7 +267,9 @@ fn stream(
     }
     if let Some(view) = Catalog::of(reader, database).view(collection)? {
         let carries = lazily.is_some();
-        let documents = stream_view(database, reader, (&view, &filter), carries, context)?;
+        let is_sorted = order.pattern().is_some();
+        let read = ReadView { view: &view, filter: &filter, is_sorted, carries };
+        let documents = stream_view(database, reader, &read, context)?;
         return Ok(unordered(documents.into()));
     }
     let (name, found) = (collection, Catalog::of(reader, database).collection(collection)?);
@@ -301,13 +303,22 @@ fn stream(
     Ok(Streamed { input: Input::Rows(Box::new(rows)), gives_order, passed })
 }
 
-/// The documents of a view that pass `filter`: those that its pipeline makes. Large ones have
-/// references if the caller `carries` these.
+/// What a caller wants of a view.
+struct ReadView<'a> {
+    view: &'a View,
+    /// Of its documents those that pass.
+    filter: &'a Filter,
+    /// Whether the caller sorts them.
+    is_sorted: bool,
+    /// Whether large ones may have references.
+    carries: bool,
+}
+
+/// The documents of a view: those that its pipeline makes.
 fn stream_view(
     database: &Database,
     reader: &Reader<'static>,
-    (view, filter): (&View, &Filter),
-    carries: bool,
+    &ReadView { view, filter, is_sorted, carries }: &ReadView<'_>,
     context: &Stages,
 ) -> Result<Documents<'static>, Error> {
     if DEPTH_MAX <= context.view_depth {
@@ -336,6 +347,9 @@ fn stream_view(
     pipeline.compute_constants(&variables)?;
     let near = pipeline.take_geo_near(&variables)?;
     let left = pipeline.append_filter(filter);
+    if is_sorted {
+        pipeline.drop_last_order();
+    }
     let input = if pipeline.is_source() {
         Input::Documents(Box::new(std::iter::empty()))
     } else if let Some(near) = near {

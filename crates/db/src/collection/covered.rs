@@ -7,10 +7,15 @@
 //!   field below another (`a.b`) that is absent doesn't show whether `a` is there: that document is
 //!   fetched.
 //!
+//! - Included fields are held as a projection shows them: of an array on the way to one only the
+//!   documents in it. All that is asked of a path looks at these alone, but for an order: to it the
+//!   other elements are null. So it isn't made of such a field.
+//!
 //! *Surprise*: a document made of a key has its fields in the key's order, as in MongoDB.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, DocumentBuilder, ValueBuf, key};
+use frond_query::SortPattern;
 use frond_query::index::decode;
 
 use crate::catalog::index_entry::{self, EntryParts};
@@ -33,8 +38,9 @@ pub(crate) enum Cover {
 }
 
 impl Cover {
-    /// Returns how `index`, whose entries' flags are `flags`, gives what `needs` asks for.
-    pub fn of(index: &Index, flags: u8, needs: &NeededPaths) -> Cover {
+    /// Returns how `index`, whose entries' flags are `flags`, gives what `needs` asks for, to be
+    /// sorted by `order` if there is one.
+    pub fn of(index: &Index, flags: u8, needs: &NeededPaths, order: Option<&SortPattern>) -> Cover {
         if matches!(index.held, Held::Document) {
             return Cover::Held;
         }
@@ -46,7 +52,8 @@ impl Cover {
             let mut held = index.spec.include.iter().map(String::as_str).chain(keys);
             path == "_id" || held.any(|outer| is_at_or_below(path, outer)) && !has_number(path)
         };
-        if matches!(index.held, Held::Fields(_)) && needs.iter().all(is_held) {
+        let keeps_order = || order.is_none_or(|order| holds_order(index, flags, order));
+        if matches!(index.held, Held::Fields(_)) && needs.iter().all(is_held) && keeps_order() {
             return Cover::Held;
         }
         Cover::of_key(index, flags, needs).map_or(Cover::Nothing, Cover::Key)
@@ -152,6 +159,17 @@ fn append(builder: &mut DocumentBuilder, fields: &[(Vec<&str>, ValueBuf)]) {
         append(&mut inner, &below);
         builder.append(first, frond_doc::Value::from(&inner.build()));
     }
+}
+
+/// Whether the fields that `index` holds sort as the document does: they are whole, or no array is
+/// on the way to them.
+fn holds_order(index: &Index, flags: u8, order: &SortPattern) -> bool {
+    let whole = index.spec.include.iter().filter(|path| !path.contains('.'));
+    let keys = index.fields().iter().map(|field| &field.path);
+    let keys = keys.filter(|path| flags == 0 || !path.contains('.'));
+    let exact: Vec<&String> = whole.chain(keys).collect();
+    let is_exact = |path: &str| exact.iter().any(|outer| is_at_or_below(path, outer));
+    order.fields.iter().all(|field| !field.path.contains('.') || is_exact(&field.path))
 }
 
 fn is_at_or_below(path: &str, outer: &str) -> bool {

@@ -88,10 +88,7 @@ pub(super) fn query_of(
         hint: request.hint.as_ref(),
         limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
         skip: request.skip,
-        between: MinMaxBounds {
-            min: request.min.as_ref().map(DocumentBuf::view),
-            max: request.max.as_ref().map(DocumentBuf::view),
-        },
+        between: MinMaxBounds::of(request.min.as_ref(), request.max.as_ref())?,
         needs: needs_of(request, purpose, projection.as_ref()),
         projection: match purpose {
             Purpose::Find => request.projection.as_ref().map(DocumentBuf::view),

@@ -114,6 +114,9 @@ fn requests_that_are_wrong() {
     let mut wrong = request("{}");
     wrong.sort = Some(json("{'$natural': 3}"));
     assert_eq!(run(&shop, "things", &wrong).unwrap_err().code, Code::BadValue);
+    let mut wrong = request("{}");
+    wrong.hint = Some(value("{'$natural': 1, 'a': 1}"));
+    assert_eq!(run(&shop, "things", &wrong).unwrap_err().code, Code::BadValue);
     let error = shop.insert("a$", &[json("{}")], true, Durability::Synced).unwrap_err();
     assert_eq!(error.code, Code::InvalidNamespace);
 }

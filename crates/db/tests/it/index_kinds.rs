@@ -199,6 +199,8 @@ fn min_and_max_bound_a_hinted_index() {
     for (min, max, hint, code) in [
         ("{'a': 1, 'b': 1}", "{'a': 2, 'b': 1}", None, 51173),
         ("{'a': 1}", "{'a': 2}", hint, 51174),
+        ("{'a': 1, 'b': 1}", "{'a': 2}", hint, 51176),
+        ("{'a': 1, 'b': 1}", "{'b': 2, 'a': 1}", None, 51176),
         ("{'a': 2, 'b': 1}", "{'a': 1, 'b': 1}", hint, 51175),
     ] {
         let error = run(&shop, "things", &between(min, max, hint)).expect_err("refused");

@@ -156,6 +156,6 @@ pub(super) fn parse(
     }
     let specification = specification(by, &limits, default.as_ref(), options.get("output"))?;
     let group = group(specification.build().view(), parser)?;
-    let sort = Sort(SortPattern::parse(document! { "_id": 1_i32 }.view())?);
+    let sort = Sort::of(SortPattern::parse(document! { "_id": 1_i32 }.view())?);
     Ok(vec![Arc::new(group), Arc::new(sort)])
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
+use super::needless_orders::is_replaced;
 use super::parse::StageParser;
 use super::pushdown::{CONDITIONS_MAX, before, condition_before};
 use super::stage::Stage;
@@ -47,8 +48,15 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
     let mut explained_stages = explained_stages.into_iter().peekable();
     while let Some(stage) = explained_stages.next() {
         let ExplainedStage::Match(first) = stage else {
-            let ExplainedStage::Other(document, _) = stage else { continue };
-            documents.push(document);
+            let ExplainedStage::Other(document, stages) = stage else { continue };
+            let next = match explained_stages.peek() {
+                Some(ExplainedStage::Other(_, next)) => next.first(),
+                _ => None,
+            };
+            if !stages.last().zip(next).is_some_and(|(stage, next)| is_replaced(&**stage, &**next))
+            {
+                documents.push(document);
+            }
             continue;
         };
         let mut conditions = vec![first];

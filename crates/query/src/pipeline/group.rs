@@ -106,8 +106,9 @@ impl Stage for Group {
 
     fn needed_paths(&self) -> NeededPaths {
         let mut needed = NeededPaths::default();
-        let paths = self.fields.iter().flat_map(|field| field.accumulator.sort_paths());
-        paths.for_each(|path| needed.add(&path, Depth::Whole));
+        let orders = self.fields.iter().filter_map(|field| field.accumulator.order());
+        let fields = orders.flat_map(|order| &order.fields);
+        fields.for_each(|field| needed.add(&field.path, Depth::Whole));
         needed
     }
 
@@ -529,7 +530,8 @@ pub(super) fn group(
     }
     let id = id.ok_or_else(|| failure(15955, "a group specification must include an _id"))?;
     let needs = parser.expressions.take_paths().map(|mut paths| {
-        paths.extend(fields.iter().flat_map(|field| field.accumulator.sort_paths()));
+        let orders = fields.iter().filter_map(|field| field.accumulator.order());
+        paths.extend(orders.flat_map(|order| order.deciding_names()));
         paths
     });
     Ok(Group { id, fields, names: parser.expressions.take_names(), needs, origins })

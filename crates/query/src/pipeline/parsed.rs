@@ -7,6 +7,7 @@ use frond_doc::DocumentBuf;
 
 use super::field_positions::TouchedPaths;
 use super::geo_near::GeoNear;
+use super::needless_orders::{cuts, drop_last};
 use super::stage::{Cardinality, Counter, Stage};
 use crate::error::QueryError;
 use crate::expression::{NotedConstant, Variables, compute, undefined};
@@ -103,10 +104,7 @@ impl Pipeline {
     /// Whether documents come out as they went in, or not at all: a caller that needs them needs
     /// them whole.
     pub fn chooses_only(&self) -> bool {
-        let passes = |stage: &Arc<dyn Stage>| {
-            stage.filter().is_some()
-                || matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_))
-        };
+        let passes = |stage: &Arc<dyn Stage>| stage.filter().is_some() || cuts(stage.as_ref());
         self.stages.iter().all(passes)
     }
 
@@ -127,11 +125,12 @@ impl Pipeline {
         self.counter().is_some()
     }
 
-    /// The first stage that does more than choose, if it only counts, and how many are before it.
+    /// The first stage that does more than choose stored documents, if it only counts, and how many
+    /// are before it.
     pub(super) fn counter(&self) -> Option<(usize, &dyn Counter)> {
-        let only_chooses = |stage: &&Arc<dyn Stage>| {
-            stage.order().is_some()
-                || matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_))
+        let only_chooses = |stage: &&Arc<dyn Stage>| match stage.order() {
+            Some(order) => !order.may_refuse_stored(),
+            None => cuts(stage.as_ref()),
         };
         let place = self.stages.iter().take_while(only_chooses).count();
         Some((place, self.stages.get(place)?.counter()?))
@@ -140,12 +139,17 @@ impl Pipeline {
     /// The paths of what the pipeline needs of documents; `None`: it needs them whole.
     pub fn needs(&self) -> Option<Vec<String>> {
         let mut needs = Vec::new();
-        for stage in &self.stages {
+        let leads = self.leading_order().0.is_some();
+        for (position, stage) in self.stages.iter().enumerate() {
             if let Some(order) = stage.order() {
-                needs.extend(order.fields.iter().map(|field| field.path.clone()));
+                match leads && position == 0 {
+                    // Whoever reads the documents sorts them, or knows that they are.
+                    true => needs.extend(order.fields.iter().map(|field| field.path.clone())),
+                    false => needs.extend(order.deciding_names()),
+                }
             } else if let Some(filter) = stage.filter() {
                 needs.extend(filter.paths()?.into_iter().map(str::to_owned));
-            } else if !matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_)) {
+            } else if !cuts(stage.as_ref()) {
                 needs.extend(stage.needs()?);
                 return Some(needs);
             }
@@ -158,6 +162,11 @@ impl Pipeline {
         if self.stages.first().is_some_and(|stage| stage.order().is_some()) {
             self.stages.remove(0);
         }
+    }
+
+    /// Cuts off an order at the end, for a reader that has one of its own.
+    pub fn drop_last_order(&mut self) {
+        drop_last(&mut self.stages);
     }
 
     /// Returns how many documents a `$skip` passes over that comes first, or next to a leading

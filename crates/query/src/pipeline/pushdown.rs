@@ -72,11 +72,11 @@ fn advance(stages: &mut Vec<Arc<dyn Stage>>, position: usize) -> usize {
 /// What holds of the documents that go into a stage if and only if `condition` holds of what comes
 /// of them.
 pub(super) fn condition_before(stage: &dyn Stage, condition: &Filter) -> Option<Filter> {
-    // What asks for nothing would go in front of stages that make documents of none, too.
-    let paths = condition.paths().filter(|paths| !paths.is_empty())?;
     if stage.order().is_some() {
         return Some(condition.clone());
     }
+    // What asks for nothing would go in front of stages that make documents of none, too.
+    let paths = condition.paths().filter(|paths| !paths.is_empty())?;
     let mut is_same = true;
     for path in paths {
         let origin = stage.origin(path)?;

@@ -1,8 +1,11 @@
 //! `$sort`: stable, in bounded memory, the rest on disk ([`Sorter`]).
+//!
+//! A `$sort` behind which documents are only counted orders nothing, but it still refuses documents
+//! that have no place in its order, as MongoDB's does.
 
 use std::sync::Arc;
 
-use frond_doc::Value;
+use frond_doc::{DocumentBuf, Value};
 
 use super::Documents;
 use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
@@ -19,7 +22,11 @@ use crate::sort::SortPattern;
 
 /// `$sort`
 #[derive(Debug)]
-pub(super) struct Sort(pub(super) SortPattern);
+pub(super) struct Sort {
+    pattern: SortPattern,
+    /// Whether all that the stages behind it need is how many documents there are.
+    is_counted: bool,
+}
 
 impl Stage for Sort {
     fn run<'a>(
@@ -39,11 +46,11 @@ impl Stage for Sort {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        self.0.needed_paths()
+        self.pattern.needed_paths()
     }
 
     fn order(&self) -> Option<&SortPattern> {
-        Some(&self.0)
+        Some(&self.pattern)
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -68,6 +75,9 @@ impl ParallelStage for Sort {
         context: &Context,
     ) -> Result<Box<dyn PartialResult>, QueryError> {
         let wanted = context.wanted.unwrap_or(usize::MAX);
+        if self.is_counted {
+            return Ok(Box::new(CheckedParts { count: self.checked(input, context)?, wanted }));
+        }
         let parts = vec![self.sorted(input, context)?];
         Ok(Box::new(SortedParts { parts, wanted }))
     }
@@ -85,7 +95,52 @@ impl PartialResult for SortedParts {
     }
 }
 
+/// Parts whose documents all have places in the order.
+struct CheckedParts {
+    count: usize,
+    wanted: usize,
+}
+
+impl PartialResult for CheckedParts {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
+        self.count += of_same_stage::<CheckedParts>(next).count;
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, _: &Context) -> Result<Documents<'static>, QueryError> {
+        Ok(anonymous(self.count.min(self.wanted)))
+    }
+}
+
+/// So many documents, to be counted.
+fn anonymous(count: usize) -> Documents<'static> {
+    Box::new(std::iter::repeat_with(|| Ok(DocumentBuf::empty())).take(count))
+}
+
 impl Sort {
+    /// A `$sort`.
+    pub(super) fn of(pattern: SortPattern) -> Sort {
+        Sort { pattern, is_counted: false }
+    }
+
+    /// A `$sort` of documents that are only counted behind it.
+    pub(super) fn counted(pattern: SortPattern) -> Sort {
+        Sort { pattern, is_counted: true }
+    }
+
+    /// Returns how many documents there are, if each has a place in the order.
+    fn checked(&self, input: Input<'_>, context: &Context) -> Result<usize, QueryError> {
+        let collation = context.variables.collation();
+        let (mut count, mut key) = (0, Vec::new());
+        input.visit(&mut |document| {
+            key.clear();
+            self.pattern.append_key(&mut key, document, collation)?;
+            count += 1;
+            Ok(true)
+        })?;
+        Ok(count)
+    }
+
     fn sorted(&self, input: Input<'_>, context: &Context) -> Result<Sorted, QueryError> {
         let collation = context.variables.collation();
         let wanted = context.wanted.unwrap_or(usize::MAX);
@@ -94,7 +149,7 @@ impl Sort {
         let mut key = Vec::new();
         input.visit(&mut |document| {
             key.clear();
-            self.0.append_key(&mut key, document, collation)?;
+            self.pattern.append_key(&mut key, document, collation)?;
             sorter.add_view(&key, document)?;
             Ok(true)
         })?;
@@ -106,13 +161,17 @@ impl Sort {
         let collation = context.variables.collation().clone();
         let is_needed = context.metadata.contains(MetadataKind::SortKey);
         lazily(move || {
+            if self.is_counted {
+                let count = self.checked(input, &context)?;
+                return Ok(anonymous(count.min(context.wanted.unwrap_or(usize::MAX))));
+            }
             let sorted = self.sorted(input, &context)?;
             if !is_needed {
                 return Ok(Box::new(sorted.map(|entry| Ok(entry?.1))));
             }
             Ok(Box::new(sorted.map(move |entry| {
                 let (_, document) = entry?;
-                let key = self.0.sort_key(document.view(), &collation);
+                let key = self.pattern.sort_key(document.view(), &collation);
                 Ok(metadata::append_sort_key(document.view(), &key))
             })))
         })
@@ -131,5 +190,5 @@ pub(super) fn parse(
     }
     let pattern = SortPattern::parse_search(pattern)?;
     parser.expressions.add_metadata(pattern.metadata());
-    one(Sort(pattern))
+    one(Sort::of(pattern))
 }

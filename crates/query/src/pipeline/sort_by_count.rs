@@ -38,6 +38,6 @@ pub(super) fn parse(
     specification.append("_id", argument);
     specification.begin_document("count").append("$sum", Value::Int32(1)).end();
     let group = group(specification.build().view(), parser)?;
-    let sort = Sort(SortPattern::parse(document! { "count": -1_i32 }.view())?);
+    let sort = Sort::of(SortPattern::parse(document! { "count": -1_i32 }.view())?);
     Ok(vec![Arc::new(group), Arc::new(sort)])
 }

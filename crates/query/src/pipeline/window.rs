@@ -160,7 +160,8 @@ impl WindowFunction {
             Kind::Accumulator(accumulator) => Some(accumulator),
             _ => None,
         };
-        accumulator.into_iter().flat_map(Accumulator::sort_paths)
+        let order = accumulator.and_then(Accumulator::order);
+        order.into_iter().flat_map(|order| order.fields.iter().map(|field| field.path.clone()))
     }
 
     /// Parses `{$sum: "$x", window: {documents: [-1, 0]}}`.

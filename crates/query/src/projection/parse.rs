@@ -62,7 +62,7 @@ fn field(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), QueryErr
     if let Some(array_path) = path.strip_suffix(".$") {
         return positional(parse, array_path, value);
     }
-    if path == "$" || path.contains(".$.") {
+    if path.contains(".$.") {
         return Err(error(
             31394,
             format!("positional projection may only be used at the end of a path: '{path}'"),

@@ -17,6 +17,8 @@ const NUMBERS: &str = r#"[{"a": 3}, {"a": 1}, {"a": 2}]"#;
 const NAN: &str = r#"[{"a": 1}, {"a": {"$numberDouble": "NaN"}}, {"a": {"$numberDouble": "NaN"}}]"#;
 const LETTERS: &str = r#"[{"a": "é"}, {"a": "z"}, {"a": "日"}]"#;
 
+const PARALLEL: &str = r#"[{"a": 1, "b": [2], "c": 1}, {"a": [1, 2], "b": [3], "c": 2}]"#;
+
 #[rustfmt::skip]
 const TABLES: &[(&str, &[Row])] = &[
     ("$match", &[
@@ -106,6 +108,20 @@ const TABLES: &[(&str, &[Row])] = &[
         ("null", MIXED, r#"{"$sort": null}"#, "!15973"),
         ("missing", r#"[{"a": 0}, {}, {"a": []}]"#, r#"{"$sort": {"a": 1}}"#, r#"[{"a": []}, {}, {"a": 0}]"#),
         ("type", MIXED, r#"{"$sort": "a"}"#, "!15973"),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}"#, "!2"),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$count": "n"}"#, "!2"),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$limit": 1}, {"$count": "n"}"#, "!2"),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$skip": 1}, {"$group": {"_id": 1, "n": {"$sum": 1}}}"#, "!2"),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$skip": 9}, {"$sort": {"c": 1}}, {"$count": "n"}"#, "!2"),
+        ("array", PARALLEL, r#"{"$sort": {"c": 1}}, {"$limit": 1}, {"$sort": {"a": 1, "b": 1}}, {"$count": "n"}"#, r#"[{"n": 1}]"#),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "c": 1}}, {"$skip": 1}, {"$limit": 5}, {"$count": "n"}"#, r#"[{"n": 1}]"#),
+        ("array", PARALLEL, r#"{"$sort": {"a.0": 1}}, {"$count": "n"}"#, r#"[{"n": 2}]"#),
+        ("array", r#"[{"a": [{"0": 1}]}]"#, r#"{"$sort": {"a.0": 1}}, {"$count": "n"}"#, "!16746"),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$sort": {"c": -1}}, {"$project": {"c": 1}}"#, r#"[{"c": 2}, {"c": 1}]"#),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$match": {"c": 1}}, {"$sort": {"c": -1}}, {"$count": "n"}"#, r#"[{"n": 1}]"#),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$match": {"$expr": {"$eq": ["$c", 1]}}}, {"$count": "n"}"#, r#"[{"n": 1}]"#),
+        ("array", PARALLEL, r#"{"$sort": {"a": 1, "b": 1}}, {"$limit": 1}, {"$sort": {"c": -1}}"#, "!2"),
+        ("array", PARALLEL, r#"{"$facet": {"f": [{"$sort": {"a": 1, "b": 1}}, {"$count": "n"}]}}"#, "!2"),
         ("type", MIXED, r#"{"$sort": {}}"#, "!15976"),
         ("type", MIXED, r#"{"$sort": {"a": 2}}"#, "!15975"),
         ("type", MIXED, r#"{"$sort": {"a": "up"}}"#, "!15974"),

@@ -61,7 +61,7 @@ impl<'a> Candidates<'a> {
         request: Request<'_>,
     ) -> Result<Candidates<'a>, Error> {
         let needs = needs_of(request);
-        let facts = facts_of(reader, collection, own, &sources, &needs)?;
+        let facts = facts_of(reader, collection, own, &sources, (&needs, request.order))?;
         Ok(Candidates { indexes: &collection.indexes, sources, facts, needs })
     }
 
@@ -191,7 +191,7 @@ fn facts_of(
     collection: &Collection,
     own: &OwnFacts,
     sources: &[Source],
-    needs: &NeededPaths,
+    (needs, order): (&NeededPaths, &Order),
 ) -> Result<Vec<IndexFacts>, Error> {
     let mut facts = Vec::with_capacity(sources.len());
     for source in sources {
@@ -205,7 +205,7 @@ fn facts_of(
             name: index.spec.name.clone(),
             shape: Arc::clone(&index.shape),
             flags,
-            covers: Cover::of(index, flags, needs) != Cover::Nothing,
+            covers: Cover::of(index, flags, needs, order.pattern()) != Cover::Nothing,
             is_documents: false,
         });
     }

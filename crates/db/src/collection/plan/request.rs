@@ -1,7 +1,7 @@
 //! Requests to a collection: the documents, their order, and the indexes to use.
 
 use bytes::Bytes;
-use frond_doc::{Document, Value, ValueBuf};
+use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::index::IndexShape;
 use frond_query::sort::SortField;
 use frond_query::{Code, Collation, Distance, Filter, SortPattern, text};
@@ -70,7 +70,28 @@ pub struct MinMaxBounds<'a> {
     pub max: Option<Document<'a>>,
 }
 
-impl MinMaxBounds<'_> {
+impl<'a> MinMaxBounds<'a> {
+    /// These; what has no fields is none.
+    ///
+    /// # Errors
+    /// 51176 if they have different fields.
+    pub fn of(
+        min: Option<&'a DocumentBuf>,
+        max: Option<&'a DocumentBuf>,
+    ) -> Result<MinMaxBounds<'a>, Error> {
+        let given = |values: Option<&'a DocumentBuf>| {
+            values.map(DocumentBuf::view).filter(|values| !values.is_empty())
+        };
+        let (min, max) = (given(min), given(max));
+        if let (Some(min), Some(max)) = (min, max)
+            && !min.iter().map(|(name, _)| name).eq(max.iter().map(|(name, _)| name))
+        {
+            let message = "min and max must have the same field names";
+            return Err(Error::invalid(Code::Location(51176), message));
+        }
+        Ok(MinMaxBounds { min, max })
+    }
+
     pub(super) fn is_given(self) -> bool {
         self.min.is_some() || self.max.is_some()
     }
@@ -238,6 +259,10 @@ impl Hint {
             Value::Document(key) if key.is_empty() => Ok(None),
             Value::Document(key) => {
                 if let Some(direction) = key.get("$natural") {
+                    if key.iter().nth(1).is_some() {
+                        let message = "$natural hint can't stand beside other fields";
+                        return Err(Error::invalid(Code::BadValue, message));
+                    }
                     return Ok(Some(Hint::Natural(natural_direction(direction)?)));
                 }
                 if is_by_id && IndexSpec::of_id().has_key(key) {

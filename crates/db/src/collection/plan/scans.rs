@@ -130,7 +130,8 @@ impl Candidates<'_> {
                 let gives_order = scan.sorted || request.order.pattern().is_none();
                 let cover = match source {
                     Source::Index(position) => {
-                        Cover::of(&self.indexes[position], flags, &self.needs)
+                        let order = request.order.pattern();
+                        Cover::of(&self.indexes[position], flags, &self.needs, order)
                     }
                     _ => {
                         scan.ranges = timeseries::ranges(scan.ranges);

@@ -1,0 +1,53 @@
+//! Orders that nothing sees.
+//!
+//! 1. Of two `$sort`s next to each other the second alone decides, so the first isn't done: what it
+//!    would refuse isn't refused, as in MongoDB.
+//! 2. Where documents are only counted behind a `$sort`, perhaps after a `$skip` or a `$limit`, it
+//!    orders nothing. But MongoDB does it all the same, and refuses documents without a place in
+//!    it, so they are looked at here, too ([`Sort::counted`]). An order that has a place for every
+//!    document is passed over when the count is known ([`Pipeline::counter`]).
+//!
+//! [`Pipeline::counter`]: super::Pipeline::counter
+
+use std::sync::Arc;
+
+use super::sort::Sort;
+use super::stage::{Cardinality, Stage};
+
+/// Takes away the orders that the next stage replaces, and has the last one before a count, if it
+/// may refuse documents, do only that. Conditions were moved to the front before.
+pub(super) fn drop_needless(stages: &mut Vec<Arc<dyn Stage>>) {
+    let mut position = 1;
+    while position < stages.len() {
+        match is_replaced(stages[position - 1].as_ref(), stages[position].as_ref()) {
+            true => drop(stages.remove(position - 1)),
+            false => position += 1,
+        }
+    }
+    let counter = stages.iter().position(|stage| stage.counter().is_some()).unwrap_or(0);
+    for position in (0..counter).rev() {
+        let stage = &stages[position];
+        if let Some(order) = stage.order().filter(|order| order.may_refuse()) {
+            stages[position] = Arc::new(Sort::counted(order.clone()));
+            break;
+        }
+        if stage.order().is_none() && !cuts(stage.as_ref()) {
+            break;
+        }
+    }
+}
+
+/// Takes away an order at the end: the documents will be sorted otherwise.
+pub(super) fn drop_last(stages: &mut Vec<Arc<dyn Stage>>) {
+    stages.pop_if(|last| last.order().is_some());
+}
+
+/// Whether `next` sorts all that `stage` sorts.
+pub(super) fn is_replaced(stage: &dyn Stage, next: &dyn Stage) -> bool {
+    stage.order().is_some() && next.order().is_some()
+}
+
+/// Whether a stage only leaves out the first documents or the last.
+pub(super) fn cuts(stage: &dyn Stage) -> bool {
+    matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_))
+}
