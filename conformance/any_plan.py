@@ -32,6 +32,7 @@ import argparse
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -167,7 +168,7 @@ class Runner:
                 f"{spent}")
 
     def run(self, case, until=None):
-        """Runs a case to its end, or until that moment.
+        """Runs a case to its end, or until that moment, which may come nearer meanwhile.
 
         Raises Failed where two collections differ.
         """
@@ -200,7 +201,7 @@ class Runner:
         self.timed("filling", begun)
         state = "in memory"
         for number, request in enumerate(case.requests):
-            if until and until < time.monotonic():
+            if until and until[0] < time.monotonic():
                 break
             if request["kind"] == "checkpoint":
                 self.client.admin.command({"fsync": 1})
@@ -353,23 +354,28 @@ def main():
     directory = tempfile.mkdtemp(prefix="frond-any-plan-")
     port = free_port()
     command = [options.frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{port}"]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              start_new_session=True)
     runner = Runner(port)
     lock, seeds, failures = threading.Lock(), iter(range(first, first + (1 << 30))), []
     begun = time.monotonic()
     cases, is_over = [0], threading.Event()
+    ends_at = [begun + options.seconds]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # What was found and asked is told then, too.
+        signal.signal(number, lambda *_: ends_at.__setitem__(0, 0))
 
     def reporter():
         while not is_over.wait(REPORT_SECONDS):
             print(f"  {cases[0]} cases, {runner.told(time.monotonic() - begun)}", flush=True)
 
     def client():
-        while time.monotonic() < begun + options.seconds and (options.keep_going or not failures):
+        while time.monotonic() < ends_at[0] and (options.keep_going or not failures):
             with lock:
                 seed = next(seeds)
                 cases[0] += 1
             case = Case.of_seed(seed, options.many or seed % MANY_ONE_IN == 0)
-            if (reason := runner.fails(case, begun + options.seconds)) is not None:
+            if (reason := runner.fails(case, ends_at)) is not None:
                 small = minimised(runner, case)
                 with lock:
                     failures.append(seed)

@@ -151,7 +151,8 @@ class Draw:
             return {"$not": pick([{"$gt": self.scalar()}, {"$in": [self.scalar()]}, {"$exists": True}])}
         if kind == 11:
             return pick([{"$size": self.random.randrange(4)}, {"$all": [self.scalar(), self.scalar()]},
-                         {"$all": [value()]}, {"$mod": [2, self.random.randrange(2)]}, {"$bitsAllSet": 1}])
+                         {"$all": [value()]}, {"$mod": [2, self.random.randrange(2)]},
+                         {pick(["$bitsAllSet", "$bitsAnySet", "$bitsAllClear", "$bitsAnyClear"]): pick([1, 2, [0, 2]])}])
         if kind == 12:
             return pick([{"$regex": "^a"}, {"$regex": "a", "$options": "i"}, {"$regex": "^(a|b)"}])
         if kind == 13:
@@ -196,6 +197,38 @@ class Draw:
             field(), {"$type": field()}, {"$ifNull": [field(), "none"]}, {"$cmp": [field(), field()]},
             {"$isArray": field()}, {"$cond": [{"$gt": [field(), 1]}, field(), 0]}, [field(), 1], {"$literal": 5}])
 
+    def counted(self, repeats):
+        """Orders behind which documents are only counted: some documents have no place in them. Where one `repeats`,
+        any of those that are equal may be cut off, so none is."""
+        pick = self.random.choice
+        order = lambda: {name: pick([1, -1]) for name in self.random.sample(["a", "b", "c", "n.x", "t", "t.0", "_id"],
+                                                                            1 + self.random.randrange(3))}
+        cut = lambda: [{pick(["$limit", "$skip"]): 1 + self.random.randrange(8)}] \
+            if not repeats and self.one_in(2) else []
+        more = [{"$sort": order()}, *cut()] if self.one_in(3) else []
+        first = {"$sort": {**order(), "_id": 1}}
+        return [first, *cut(), *more, pick([{"$count": "n"}, {"$group": {"_id": None, "n": {"$sum": 1}}}])]
+
+    def gathered(self):
+        """A last stage that makes one document of several."""
+        pick = self.random.choice
+        field = lambda: f"${pick(FIELDS)}"
+        kind = self.random.randrange(4)
+        if kind == 0:
+            return {"$bucket": {"groupBy": field(), "boundaries": pick([[0, 2, 5], [-1, 1.5], ["a", "b", "z"]]),
+                                "default": "other", "output": {"n": {"$sum": 1}, "all": {"$addToSet": "$u"}}}}
+        if kind == 1:
+            return {"$bucketAuto": {"groupBy": pick(["$u", "$c", field()]), "buckets": 1 + self.random.randrange(5),
+                                    "output": {"n": {"$sum": 1}, "all": {"$addToSet": "$u"}}}}
+        if kind == 2:
+            return {"$sortByCount": field()}
+        order = {pick(FIELDS): pick([1, -1]), "_id": pick([1, -1])}
+        several = {"n": 1 + self.random.randrange(4)}
+        return {"$group": {"_id": pick([field(), None]),
+                           "one": {pick(["$top", "$bottom"]): {"sortBy": order, "output": "$u"}},
+                           "few": {pick(["$topN", "$bottomN"]): {**several, "sortBy": order, "output": field()}},
+                           "most": {pick(["$maxN", "$minN"]): {**several, "input": "$u"}}}}
+
     def pipeline(self):
         """Stages, and whether the order of what comes out is determined."""
         pick = self.random.choice
@@ -224,10 +257,16 @@ class Draw:
                 is_ordered = False
             elif kind == 6:
                 stages.append({"$project": {"m": f"${pick(FIELDS)}", "c": 1, "h": 1, "a": 1}})
+            elif kind == 7:
+                stages.append(pick([
+                    {"$redact": {"$cond": [{"$gt": ["$c", 1]}, "$$PRUNE", pick(["$$DESCEND", "$$KEEP"])]}},
+                    {"$match": {"$jsonSchema": {"required": [pick("abch")], "properties": {
+                        "c": {"bsonType": pick(["number", "string", "null"])}, "t": {"maxItems": 2}}}}},
+                    {"$match": {pick(["a", "c", "n.x"]): self.condition(), "$comment": "two"}}]))
         if self.one_in(3):
             stages += self.joined()
             is_ordered = False
-        end = self.random.randrange(7)
+        end = self.random.randrange(9)
         if end == 0:
             stages.append({"$group": {"_id": pick([f"${pick(FIELDS)}", None, {"a": "$a", "c": "$c"}]),
                                       "n": {"$sum": 1}, "most": {"$max": f"${pick(FIELDS)}"},
@@ -242,6 +281,11 @@ class Draw:
             stages.append({"$count": "n"})
         elif end == 3:
             stages.append(self.facet())
+        elif end == 4:
+            stages += self.counted(any(name in ("$unwind", "$unionWith") for stage in stages for name in stage))
+        elif end == 5:
+            stages.append(self.gathered())
+            is_ordered = False
         return stages, is_ordered
 
     def matched(self):

@@ -23,7 +23,7 @@ RELAXED = {"w": 1, "j": False}
 # The indexes that a time series takes, too.
 OF_SERIES = {"none", "a", "a_down", "b", "a_b", "c_a", "dotted", "array", "position", "partial"}
 # Of groups that a collation makes, any may be told.
-GROUPING = ("$group", "$facet")
+GROUPING = ("$group", "$facet", "$bucket", "$bucketAuto", "$sortByCount")
 ALL = {"kind": "find", "filter": {}, "sort": {"_id": 1}, "hints": ""}
 
 
