@@ -311,19 +311,7 @@ fn find(changes: &[RefChangeInfo], change: Option<u64>) -> Option<&RefChangeInfo
     if let Some(change) = change {
         return changes.iter().find(|each| each.change == change);
     }
-    let mut below = u64::MAX;
-    for change in changes {
-        if change.change >= below {
-            continue;
-        }
-        match change.undid {
-            // A change that was undone, and all since, counts as if it had not been.
-            Some(undid) => below = undid,
-            None if is_undoable(change) => return Some(change),
-            None => {}
-        }
-    }
-    None
+    reflog::standing(changes).map(|(_, change)| change).find(|change| is_undoable(change))
 }
 
 /// Whether `change` undid a drop: it has moved no ref, and replaced no working state.

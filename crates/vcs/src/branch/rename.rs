@@ -2,22 +2,22 @@
 //!
 //! All that has the branch's name in its key moves to the new name in one transaction: the ref, the
 //! working entries (whose trees stay as they are), the policy and the reflog. So what was done
-//! before can be undone under the new name.
+//! before can be undone under the new name. What was done to an earlier branch of the old name,
+//! which was deleted, stays under that.
 //!
 //! What may surprise: change streams on the old name end, as if the branch had been deleted. A
 //! remote keeps its branch under the old name, and a commit policy that names the old branch keeps
 //! doing so.
 
-use bytes::Bytes;
-use frond_db::inside::{BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope, TreeRef};
+use frond_db::inside::{BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope};
 use frond_db::inside::{refs, system};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
-use frond_tree::{Bounds, Direction, Value};
+use frond_tree::Value;
 
 use crate::branch::check_is_free;
 use crate::refs::ref_name;
-use crate::refs::reflog::{RefChange, RefWhy};
+use crate::refs::reflog::{self, RefChange, RefWhy};
 use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{BranchInfo, history};
@@ -54,7 +54,8 @@ impl Repository {
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
             transaction.validate(TreeId::SYSTEM, system::tag_key(repository, new));
             state.record_unread(engine, transaction, EventKind::DropDatabase);
-            self.move_records(transaction, old, new)?;
+            self.move_policy(transaction, old, new)?;
+            reflog::rename(engine, transaction, repository, (old, new))?;
 
             for (collection, _) in &state.entries {
                 state.delete_entry(transaction, collection)?;
@@ -74,8 +75,7 @@ impl Repository {
         })
     }
 
-    /// Moves the policy and the reflog.
-    fn move_records(
+    fn move_policy(
         &self,
         transaction: &mut Transaction,
         old: &str,
@@ -86,20 +86,6 @@ impl Repository {
         if let Some(policy) = transaction.get(TreeId::SYSTEM, &policy_key)? {
             transaction.put(TreeId::SYSTEM, system::policy_key(repository, new), policy)?;
             transaction.delete(TreeId::SYSTEM, policy_key)?;
-        }
-        let (before, after) =
-            (system::reflog_prefix(repository, old), system::reflog_prefix(repository, new));
-        let records: Vec<(Bytes, Value)> = {
-            let reader = Reader::within(self.frond().engine(), transaction);
-            let place = TreeRef::Live(TreeId::SYSTEM);
-            let range = reader.range(place, Bounds::prefix(&before), Direction::Ascending)?;
-            let entries = range.map(|entry| entry.map(|entry| (entry.key, entry.value)));
-            entries.collect::<Result<_, Error>>()?
-        };
-        for (key, value) in records {
-            let renamed = [&after[..], &key[before.len()..]].concat();
-            transaction.put(TreeId::SYSTEM, Bytes::from(renamed), value)?;
-            transaction.delete(TreeId::SYSTEM, key)?;
         }
         Ok(())
     }

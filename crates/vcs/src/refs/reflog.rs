@@ -17,12 +17,17 @@
 //! - `tag`: the tag as it was, by value.
 //! - `policy`: the policy of a deleted branch, by value.
 //!
-//! A change that undid another one names it (`undid`).
+//! A change that undid another one names it (`undid`). One that its branch made under another name
+//! has the Sequence of the renaming (`arrived`): it comes after all that an earlier branch of the
+//! present name did, which may have been deleted later than the change was made.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_db::inside::{CommitId, Error, Reader, TreeRef, refs, system};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
-use frond_engine::{Transaction, TreeId};
+use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree};
@@ -86,7 +91,7 @@ pub(crate) struct RefChange<'a> {
 /// A change that was remembered.
 #[derive(Clone, Debug)]
 pub struct RefChangeInfo {
-    /// Names it on its branch; rises in time.
+    /// Names it on its branch; rises in time, but from a branch to one that took its name.
     pub change: u64,
     /// The branch, or the tag.
     pub branch: String,
@@ -116,7 +121,12 @@ pub struct RefChangeInfo {
     pub(crate) order: Option<ChunkHash>,
     /// The policy of the branch that it deleted.
     pub(crate) policy: Option<BranchPolicy>,
+    /// When the branch got its name, if the change was made before that.
+    arrived: Option<u64>,
 }
+
+const ARRIVED: &str = "arrived";
+const UNDID: &str = "undid";
 
 /// The reflog's message for deleting a branch.
 pub(crate) const DELETED: &str = "branch: deleted";
@@ -125,6 +135,11 @@ pub(crate) const DELETED: &str = "branch: deleted";
 pub(crate) const MOVED: &str = "move: ";
 
 impl RefChangeInfo {
+    /// Its place among what was done to all branches that ever had the name.
+    fn position(&self) -> (u64, u64) {
+        (self.arrived.unwrap_or(self.change), self.change)
+    }
+
     /// Whether the branch came from another line. Changes made there aren't remembered here, so
     /// nothing before can be undone.
     pub(crate) fn is_move(&self) -> bool {
@@ -207,7 +222,7 @@ impl RefChange<'_> {
             builder.append("policy", Value::from(&record));
         }
         if let Some(undid) = self.why.undid {
-            builder.append("undid", Value::Int64(undid as i64));
+            builder.append(UNDID, Value::Int64(undid as i64));
         }
         let record = builder.build();
         let value = system::referring_value(transaction, &references, record.as_bytes());
@@ -238,7 +253,7 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
         Value::DateTime(millis) => Some(millis),
         _ => None,
     };
-    let undid = record.get("undid").and_then(|value| value.as_integer());
+    let undid = record.get(UNDID).and_then(|value| value.as_integer());
     let tag = record.get("tag").and_then(|tag| tag.as_document());
     let tag = tag.map(|tag| TagInfo::from_record(branch.clone(), &tag.to_buf())).transpose()?;
     let policy = record.get("policy").and_then(|policy| policy.as_document());
@@ -261,6 +276,7 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
         time_millis: system::field(&record, "time", time)?,
         collection: record.get("collection").and_then(system::as_string),
         undid: undid.map(|undid| undid as u64),
+        arrived: record.get(ARRIVED).and_then(|value| value.as_integer()).map(|it| it as u64),
         replaced_working: record.get("working").is_some(),
         lost,
         left,
@@ -276,7 +292,87 @@ pub(crate) fn of_branch(
     database: &str,
     branch: &str,
 ) -> Result<Vec<RefChangeInfo>, Error> {
-    read(reader, database, Bounds::prefix(&system::reflog_prefix(database, branch)))
+    let bounds = Bounds::prefix(&system::reflog_prefix(database, branch));
+    let mut changes = read(reader, database, bounds)?;
+    changes.sort_by_key(|change| Reverse(change.position()));
+    Ok(changes)
+}
+
+/// The first of `changes`, newest first, that are neither undoings nor undone; with its position.
+pub(crate) fn standing(changes: &[RefChangeInfo]) -> impl Iterator<Item = (usize, &RefChangeInfo)> {
+    // A change that was undone, and all since, counts as if it had not been.
+    let mut undone_to = 0;
+    changes.iter().enumerate().filter(move |(position, change)| {
+        if *position < undone_to {
+            return false;
+        }
+        if let Some(undid) = change.undid {
+            let is_older = |each: &RefChangeInfo| each.change < undid;
+            let rest = &changes[position + 1..];
+            let undone = rest.iter().position(|each| each.change == undid).map(|at| at + 1);
+            let undone = undone.or_else(|| rest.iter().position(is_older)).unwrap_or(rest.len());
+            undone_to = position + 1 + undone;
+        }
+        change.undid.is_none()
+    })
+}
+
+/// Gives what was remembered of the branch `old` to `new`, its name from `transaction` on. What was
+/// done to an earlier branch of either name, which was deleted, stays where it is.
+pub(crate) fn rename(
+    engine: &Engine,
+    transaction: &mut Transaction,
+    database: &str,
+    (old, new): (&str, &str),
+) -> Result<(), Error> {
+    let arrived = transaction.snapshot().sequence().0;
+    let mut moved = Vec::new();
+    let mut taken = BTreeMap::new();
+    {
+        let reader = Reader::within(engine, transaction);
+        let changes = of_branch(&reader, database, old)?;
+        let deleted = standing(&changes).find(|(_, change)| change.is_deletion());
+        let own = &changes[..deleted.map_or(changes.len(), |(position, _)| position)];
+        for change in own.iter().rev() {
+            let key = system::reflog_key(database, old, change.change);
+            let Some(value) = transaction.get(TreeId::SYSTEM, &key)? else { continue };
+            let record = system::record(reader.read(&value)?)?;
+            let references = system::references_of(&**reader.store(), &value)?;
+            moved.push((change.change, key, record, references));
+        }
+        for change in of_branch(&reader, database, new)? {
+            taken.insert(change.change, change.change);
+        }
+    }
+    let mut numbers = BTreeMap::new();
+    for (number, ..) in &moved {
+        // Two branches may have changes of the same number.
+        let mut free = *number;
+        while free == arrived || taken.insert(free, free).is_some() {
+            free += 1;
+        }
+        numbers.insert(*number, free);
+    }
+    for (number, key, record, references) in moved {
+        let mut builder = DocumentBuilder::new();
+        for (name, value) in record.iter().filter(|(name, _)| ![ARRIVED, UNDID].contains(name)) {
+            builder.append(name, value);
+        }
+        if let Some(undid) = record.get(UNDID).and_then(|undid| undid.as_integer()) {
+            let undid = numbers.get(&(undid as u64)).map_or(undid, |undid| *undid as i64);
+            builder.append(UNDID, Value::Int64(undid));
+        }
+        builder.append(ARRIVED, Value::Int64(arrived as i64));
+        let record = builder.build();
+        let value = system::referring_value(transaction, &references, record.as_bytes());
+        transaction.delete(TreeId::SYSTEM, key)?;
+        transaction.put(
+            TreeId::SYSTEM,
+            system::reflog_key(database, new, numbers[&number]),
+            value,
+        )?;
+    }
+    Ok(())
 }
 
 impl Repository {

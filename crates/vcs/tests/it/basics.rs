@@ -153,6 +153,46 @@ fn a_branch_gets_another_name() {
 }
 
 #[test]
+fn a_branch_that_takes_a_deleted_ones_name_is_undone_by_itself() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    main.commit("first", "").unwrap();
+    let make = |branch: &str, id: i32| {
+        main.create_branch(branch, None).unwrap();
+        insert(&shop(&frond, branch), "things", &[document! { "_id": id }]);
+    };
+    make("sale", 2);
+    make("plan", 3);
+    let planned = shop(&frond, "plan").commit("planned", "").unwrap();
+    main.delete_branch("sale", true).unwrap();
+    main.rename_branch("plan", "sale").unwrap();
+
+    // What the branch did itself, though the deletion of the other is newer.
+    let sale = shop(&frond, "sale");
+    assert_eq!(sale.undo(None, None).unwrap().change.why, "commit: planned");
+    assert_eq!(sale.undo(None, None).unwrap_err().code, Code::NamespaceExists);
+    sale.commit("again", "").unwrap();
+
+    // And under a third name; the deleted one is there again under its own.
+    main.rename_branch("sale", "away").unwrap();
+    let away = shop(&frond, "away");
+    assert_eq!(away.undo(None, None).unwrap().change.why, "commit: again");
+    assert_ne!(away.log(None, None).unwrap()[0].id, planned.id);
+    assert_eq!(main.undo(Some("sale"), None).unwrap().change.why, "branch: deleted");
+    let ids = |branch: &str| all(&shop(&frond, branch), "things");
+    assert_eq!(ids("sale"), [1, 2].map(|id: i32| document! { "_id": id }));
+    assert_eq!(ids("away"), [1, 3].map(|id: i32| document! { "_id": id }));
+
+    // A deletion that was undone ends nothing: what was before goes along.
+    shop(&frond, "sale").commit("second", "").unwrap();
+    main.delete_branch("sale", true).unwrap();
+    main.undo(Some("sale"), None).unwrap();
+    main.rename_branch("sale", "spring").unwrap();
+    assert_eq!(shop(&frond, "spring").undo(None, None).unwrap().change.why, "commit: second");
+}
+
+#[test]
 fn the_log_is_newest_first_and_follows_paths() {
     let frond = new();
     let main = shop(&frond, "");
