@@ -62,8 +62,10 @@ pub fn copy_image(
     let lane = FromImage { image, store };
     let mut transfer = Transfer::of_engine(&lane, progress);
     transfer.tree(vec![image.root()], Vec::new())?;
+    let absent = image.absent().iter().copied().collect();
+    transfer.unrecorded(&absent, false)?;
     let moved = transfer.moved;
-    shallow::list(&**store, &image.absent().iter().copied().collect())?;
+    shallow::list(&**store, &absent)?;
     store.sync()?;
     Ok(Copied { moved, _session: session })
 }

@@ -276,9 +276,12 @@ impl PlainRemote {
         }
         mended += others.moved.chunks;
         let mut transfer = Transfer::of_engine(&lane, progress).saving();
-        let is_proof = |backup: &&BackupInfo| is_sure && backup.lost.is_empty();
+        let is_whole = |backup: &BackupInfo| backup.lost.is_empty() && backup.has_parents;
+        let is_proof = |backup: &&BackupInfo| is_sure && is_whole(backup);
         let before = known.last().filter(is_proof).map(|backup| backup.root);
         transfer.tree(vec![image.root()], before.into_iter().collect())?;
+        let absent = image.absent().iter().copied().collect();
+        transfer.unrecorded(&absent, before.is_some())?;
         let (moved, lost) = (transfer.moved, std::mem::take(&mut transfer.lost));
         let (lost, unread): (Vec<_>, Vec<_>) = lost.into_iter().unzip();
         if lost.contains(&image.root()) {
@@ -291,6 +294,7 @@ impl PlainRemote {
             databases: image.databases().to_vec(),
             absent: image.absent().to_vec(),
             lost: lost.into_iter().take(LOST_MAX).collect(),
+            has_parents: true,
         };
         self.put_directory_twice(image.root(), true, &|hashes| image.get_many(hashes))?;
         self.add_backup(&backup, &lacking)?;
@@ -351,13 +355,15 @@ impl PlainRemote {
         let lane = FromPlain { plain: self, store: store.clone() };
         let mut transfer = Transfer::of_engine(&lane, progress).saving();
         transfer.tree(vec![backup.root], Vec::new())?;
+        let absent = backup.absent.iter().copied().collect();
+        transfer.unrecorded(&absent, false)?;
         let (moved, lost) = (transfer.moved, transfer.lost);
         if let Some((_, error)) = lost.iter().find(|(hash, _)| *hash == backup.root) {
             return Err(error.clone());
         }
         let is_there = lost.is_empty() || request.partial;
         if is_there {
-            shallow::list(&*store, &backup.absent.iter().copied().collect())?;
+            shallow::list(&*store, &absent)?;
             Image::install(&*store, backup.root)?;
         }
         Ok(RestoreReport { backup, moved, lost, is_there })

@@ -93,6 +93,8 @@ pub(crate) struct Transfer<'a> {
     pub moved: Moved,
     /// The chunks that were looked at.
     seen: HashSet<ChunkHash>,
+    /// The parents of commits among them.
+    parents: Vec<ChunkHash>,
     how: How,
     /// The chunks that can't be read where they come from, and why.
     pub lost: Vec<(ChunkHash, Error)>,
@@ -111,6 +113,8 @@ struct How {
 struct Batch {
     /// The references of its chunks.
     below: Vec<ChunkHash>,
+    /// The parents of commits among them.
+    parents: Vec<ChunkHash>,
     sent: u64,
     bytes: u64,
     known: u64,
@@ -120,8 +124,8 @@ struct Batch {
 impl<'a> Transfer<'a> {
     /// Begins with nothing moved.
     pub fn new(lane: &'a dyn Endpoint, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
-        let (moved, seen, lost) = (Moved::default(), HashSet::new(), Vec::new());
-        Transfer { lane, progress, moved, seen, how: How::default(), lost }
+        let (moved, seen, parents, lost) = Default::default();
+        Transfer { lane, progress, moved, seen, parents, how: How::default(), lost }
     }
 
     /// The same, for a whole data directory.
@@ -187,10 +191,40 @@ impl<'a> Transfer<'a> {
             old = if fresh.is_empty() {
                 Vec::new()
             } else {
-                references(self.lane, &old, self.how, Passed::Over)?
+                references(self.lane, &old, self.how, (Passed::Over, &mut |_| ()))?
             };
         }
         Err(Error::damaged("the repository's trees are deeper than any can be"))
+    }
+
+    /// Moves the commits of an engine's state to which only their children lead, after all else:
+    /// those of a database that was dropped before drops recorded each commit. `absent` are those
+    /// that a shallow clone lacks. If what the other side has `is_proven` to be there with all below
+    /// it, commits that are there are passed over.
+    ///
+    /// # Errors
+    /// As [`Transfer::tree`].
+    pub fn unrecorded(
+        &mut self,
+        absent: &HashSet<ChunkHash>,
+        is_proven: bool,
+    ) -> Result<(), Error> {
+        loop {
+            let mut parents = unique(std::mem::take(&mut self.parents));
+            parents.retain(|hash| !self.seen.contains(hash) && !absent.contains(hash));
+            if is_proven {
+                let mut there = Vec::with_capacity(parents.len());
+                for batch in parents.chunks(BATCH) {
+                    there.extend(self.lane.has_many(batch)?);
+                }
+                let mut there = there.into_iter();
+                parents.retain(|_| there.next() == Some(false));
+            }
+            if parents.is_empty() {
+                return Ok(());
+            }
+            self.tree(parents, Vec::new())?;
+        }
     }
 
     /// Moves the chunks of a level that are missing, several batches at once; returns the hashes to
@@ -227,6 +261,7 @@ impl<'a> Transfer<'a> {
                         self.moved.bytes += batch.bytes;
                         self.moved.known += batch.known;
                         self.lost.extend(batch.lost);
+                        self.parents.extend(batch.parents);
                         (self.progress)(&self.moved);
                         below[position] = batch.below;
                     }
@@ -266,9 +301,12 @@ fn move_batch(lane: &dyn Endpoint, hashes: &[ChunkHash], how: How) -> Result<Bat
         lane.put_many(&chunks)?;
     }
     let mut lower: Vec<ChunkHash> = chunks.iter().flat_map(below).collect();
-    lower.extend(references(lane, &known, how, Passed::Through)?);
+    let mut before: Vec<ChunkHash> = chunks.iter().flat_map(parents).collect();
+    let mut note = |chunk: &Chunk| before.extend(parents(chunk));
+    lower.extend(references(lane, &known, how, (Passed::Through, &mut note))?);
     let (sent, known) = (chunks.len() as u64, known.len() as u64);
-    Ok(Batch { below: lower, sent, bytes: bytes_of(&chunks), known, lost })
+    let bytes = bytes_of(&chunks);
+    Ok(Batch { below: lower, parents: before, sent, bytes, known, lost })
 }
 
 /// Gets chunks by their names, in their order.
@@ -343,6 +381,12 @@ fn below(chunk: &Chunk) -> impl Iterator<Item = ChunkHash> + '_ {
     chunk.references().take(count)
 }
 
+/// Returns the parents of a commit in an engine's state.
+fn parents(chunk: &Chunk) -> impl Iterator<Item = ChunkHash> + '_ {
+    let count = if chunk.kind() == ChunkKind::Commit { 1 } else { usize::MAX };
+    chunk.references().skip(count)
+}
+
 /// The reason why chunks are read that both places have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passed {
@@ -352,12 +396,12 @@ enum Passed {
     Through,
 }
 
-/// Returns the references of chunks that both places have.
+/// Returns the references of chunks that both places have, each of which is shown to `note`.
 fn references(
     lane: &dyn Endpoint,
     hashes: &[ChunkHash],
     how: How,
-    passed: Passed,
+    (passed, note): (Passed, &mut dyn FnMut(&Chunk)),
 ) -> Result<Vec<ChunkHash>, Error> {
     let mut found = Vec::new();
     let read = |hashes: &[ChunkHash]| lane.read_many(hashes);
@@ -370,6 +414,7 @@ fn references(
         };
         for chunk in chunks {
             check(&chunk, how.with_engine_state)?;
+            note(&chunk);
             found.extend(below(&chunk));
         }
     }

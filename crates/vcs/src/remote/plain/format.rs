@@ -62,6 +62,9 @@ pub struct BackupInfo {
     pub absent: Vec<ChunkHash>,
     /// Chunks of it that could not be read where it was made: it is not whole.
     pub lost: Vec<ChunkHash>,
+    /// Whether commits were followed to their parents when it was made. Of one where they weren't,
+    /// a dropped database may lack commits that only others name.
+    pub has_parents: bool,
 }
 
 /// A pack's name, without what all of them begin with.
@@ -244,6 +247,9 @@ fn encode_record(refs: &Refs) -> DocumentBuf {
         system::append_bytes(&mut builder, "absent", subtype, &absent);
         let lost: Vec<u8> = backup.lost.iter().flat_map(|hash| hash.0).collect();
         system::append_bytes(&mut builder, "lost", subtype, &lost);
+        if backup.has_parents {
+            builder.append("parents", Value::Boolean(true));
+        }
         record.push(Value::from(&builder.build()));
     }
     record.end().append("collections", Value::Int64(refs.collections as i64));
@@ -433,7 +439,9 @@ fn decode_backup(part: Document<'_>) -> Result<BackupInfo, Error> {
     };
     let decode = crate::remote::decode_hashes;
     let (absent, lost) = (decode(absent.bytes), decode(lost.bytes));
-    Ok(BackupInfo { name, root, time_millis, databases: texts(part, "databases")?, absent, lost })
+    let has_parents = part.get("parents") == Some(Value::Boolean(true));
+    let databases = texts(part, "databases")?;
+    Ok(BackupInfo { name, root, time_millis, databases, absent, lost, has_parents })
 }
 
 fn texts(record: Document<'_>, name: &str) -> Result<Vec<String>, Error> {

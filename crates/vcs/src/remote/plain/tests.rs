@@ -12,13 +12,14 @@ use frond_store::io::Machine;
 use frond_testkit::{Random, SimDisk, random};
 
 use crate::remote::{
-    BackupReport, DataImage, Moved, ORIGIN, PlaceReport, PlainRemote, PushRequest, Remote, Reread,
-    RestoreRequest, StorageDamage,
+    BackupInfo, BackupReport, DataImage, Moved, ORIGIN, PlaceReport, PlainRemote, PushRequest,
+    Remote, Reread, RestoreRequest, StorageDamage,
 };
 use crate::repository::Repository;
 use crate::salvage::{SalvagedCollection, survey_on};
 
 mod gone;
+mod unrecorded;
 
 fn quiet() -> impl FnMut(&Moved) {
     |_: &Moved| {}

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use frond_db::inside::Error;
-use frond_store::{ChunkHash, ChunkKind};
+use frond_store::ChunkHash;
 
 use super::PlainRemote;
 use super::examine::StorageDamage;
@@ -68,9 +68,8 @@ struct Root {
     name: String,
     chunk: ChunkHash,
     unread: Vec<ChunkHash>,
-    /// Whether commits need their parents. Those of a backup don't: each has a record, and in a
-    /// shallow clone the parents of some are elsewhere.
-    has_history: bool,
+    /// Commits that a shallow clone in it lacks: they are elsewhere.
+    absent: Vec<ChunkHash>,
 }
 
 impl PlainRemote {
@@ -88,17 +87,13 @@ impl PlainRemote {
     ) -> Result<PlaceReport, Error> {
         let refs = self.refresh()?;
         let roots = roots_of(&refs, backup)?;
-        let (mut references, mut parents) = (Vec::new(), Vec::new());
+        let mut references = Vec::new();
         let mut names: HashMap<u64, ChunkHash> = HashMap::new();
         let mut done = 0;
         self.reread(Reread::All, &mut |chunk| {
             let own = short(&chunk.hash());
             if names.insert(own, chunk.hash()).is_none() {
-                let count = if chunk.kind() == ChunkKind::Commit { 1 } else { usize::MAX };
-                let below = chunk.references().take(count);
-                references.extend(below.map(|to| (own, short(&to))));
-                let before = chunk.references().skip(count);
-                parents.extend(before.map(|to| (own, short(&to))));
+                references.extend(chunk.references().map(|to| (own, short(&to))));
                 done += 1;
                 if done % CHUNKS_A_REPORT == 0 {
                     progress(done);
@@ -107,14 +102,12 @@ impl PlainRemote {
         })?;
         progress(done);
         references.sort_unstable();
-        parents.sort_unstable();
-        let (references, parents) = (References(references), References(parents));
+        let references = References(references);
         let mut parts = Vec::new();
-        for Root { name, chunk, unread, has_history } in roots {
-            let followed = [&references, &parents];
-            let followed = if has_history { &followed[..] } else { &followed[..1] };
-            let lost = reach(short(&chunk), followed, &names);
-            let lost = self.named(lost, chunk)?;
+        for Root { name, chunk, unread, absent } in roots {
+            let lost = reach(short(&chunk), &references, &names);
+            let mut lost = self.named(lost, chunk)?;
+            lost.retain(|hash| !absent.contains(hash));
             let lost_before = lost.iter().filter(|hash| unread.contains(hash)).count() as u64;
             parts.push(StoragePart { name, root: chunk, lost, lost_before });
         }
@@ -149,7 +142,7 @@ impl PlainRemote {
 /// refers to it.
 fn reach(
     root: u64,
-    references: &[&References],
+    references: &References,
     whole: &HashMap<u64, ChunkHash>,
 ) -> HashMap<u64, ChunkHash> {
     let (mut seen, mut stack) = (HashSet::from([root]), vec![root]);
@@ -158,7 +151,7 @@ fn reach(
         lost.insert(root, ChunkHash([0; 32]));
     }
     while let Some(chunk) = stack.pop() {
-        for to in references.iter().flat_map(|references| references.of(chunk)) {
+        for to in references.of(chunk) {
             if !seen.insert(to) {
                 continue;
             }
@@ -176,7 +169,7 @@ fn roots_of(refs: &Refs, only: Option<&str>) -> Result<Vec<Root>, Error> {
     let mut roots = Vec::new();
     for backup in refs.backups.iter().filter(|backup| only.is_none_or(|name| name == backup.name)) {
         let (name, unread) = (format!("backup {}", backup.name), backup.lost.clone());
-        roots.push(Root { name, chunk: backup.root, unread, has_history: false });
+        roots.push(Root { name, chunk: backup.root, unread, absent: backup.absent.clone() });
     }
     if let Some(name) = only {
         if roots.is_empty() {
@@ -188,7 +181,7 @@ fn roots_of(refs: &Refs, only: Option<&str>) -> Result<Vec<Root>, Error> {
     let Some(state) = &refs.repository else { return Ok(roots) };
     let branches = state.branches.iter().map(|(name, chunk)| (format!("branch {name}"), *chunk));
     let tags = state.tags.iter().map(|(name, (_, chunk))| (format!("tag {name}"), *chunk));
-    let root = |(name, chunk)| Root { name, chunk, unread: Vec::new(), has_history: true };
+    let root = |(name, chunk)| Root { name, chunk, unread: Vec::new(), absent: Vec::new() };
     roots.extend(branches.chain(tags).map(root));
     Ok(roots)
 }

@@ -75,6 +75,7 @@ fn refs() -> Refs {
         databases: vec!["shop".to_owned(), "other".to_owned()],
         absent: vec![ChunkHash([8; HASH_BYTES])],
         lost: vec![ChunkHash([7; HASH_BYTES])],
+        has_parents: false,
     };
     Refs {
         repository: Some(state),
@@ -89,7 +90,9 @@ fn refs() -> Refs {
 
 #[test]
 fn refs_come_back_and_one_damage_takes_nothing_away() {
-    for refs in [Refs::default(), refs()] {
+    let mut with_parents = refs();
+    with_parents.backups[0].has_parents = true;
+    for refs in [Refs::default(), refs(), with_parents] {
         let bytes = encode_refs(&refs);
         let (found, damage) = decode_refs(&bytes).expect("what was encoded");
         assert_eq!((found, damage.is_none()), (refs.clone(), true));
