@@ -1,4 +1,4 @@
-// mongodb-memory-server starts Frond as its mongod: one server, and a replica set of one member.
+// mongodb-memory-server starts Frond as its mongod: one server, replica sets of one member and of three.
 //
 //     MONGOMS_SYSTEM_BINARY=/path/mongod node conformance/mongod.mjs
 //
@@ -33,10 +33,39 @@ await member.close();
 await set.stop();
 console.log("a replica set of one member: passed");
 
-// Three servers are no set of three: a program that asks for one is told.
+// Three servers that hold nothing become a set of three, which has logins and is there again after
+// a restart.
+const three = await MongoMemoryReplSet.create({
+  replSet: { count: 3, name: "three", storageEngine: "wiredTiger", auth: { enable: true, customRootName: "ann", customRootPwd: "secret" } },
+});
+const login = { auth: { username: "ann", password: "secret" }, authSource: "admin" };
+for (const round of [1, 2]) {
+  const clients = await MongoClient.connect(three.getUri(), { ...login, w: "majority" });
+  const { hosts, setName } = await clients.db("admin").command({ hello: 1 });
+  assert.deepEqual([hosts.length, setName], [3, "three"]);
+  await clients.db("shop").collection("items").insertOne({ _id: round });
+  assert.equal(await clients.db("shop").collection("items").countDocuments(), round);
+  await clients.close();
+  const stranger = await MongoClient.connect(three.getUri());
+  await assert.rejects(stranger.db("shop").collection("items").insertOne({}), { codeName: "Unauthorized" });
+  await stranger.close();
+  await three.stop({ doCleanup: round === 2 });
+  if (round === 1) await three.start();
+}
+console.log("a replica set of three members: passed");
+
+// What a server holds the others would lack: it stays by itself, with what it has.
+const servers = await Promise.all([1, 2, 3].map(() => MongoMemoryServer.create({ instance: { replSet: "full", args: [] } })));
+const [alone, ...others] = await Promise.all(servers.map((it) => MongoClient.connect(it.getUri(), { directConnection: true })));
+await others[1].db("shop").collection("items").insertOne({ _id: 1 });
+const members = servers.map((it, at) => ({ _id: at, host: `127.0.0.1:${it.instanceInfo.port}` }));
 await assert.rejects(
-  MongoMemoryReplSet.create({ replSet: { count: 3, name: "three" } }),
-  /is a replica set of one member, not of 3/,
+  alone.db("admin").command({ replSetInitiate: { _id: "full", members } }),
+  /failed with it holds data, and a replica set begins with empty data directories/,
 );
-console.log("a replica set of three members: refused");
+assert.equal((await alone.db("admin").command({ hello: 1 })).hosts.length, 1);
+assert.equal(await others[1].db("shop").collection("items").countDocuments(), 1);
+for (const it of [alone, ...others]) await it.close();
+for (const it of servers) await it.stop();
+console.log("a server that holds data: refused");
 process.exit(0);

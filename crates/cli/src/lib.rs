@@ -201,6 +201,7 @@ fn read_arguments() -> Result<Cli, Failure> {
     if let Command::Serve(serve) = &mut cli.command {
         serve.parsed = configuration.parsed;
         serve.as_mongod = as_mongod;
+        serve.take_begun_set()?;
     }
     Ok(cli)
 }

@@ -14,11 +14,14 @@ use frond_engine::{Engine, ReclaimOptions, TreeId};
 use frond_store::StoreError;
 use frond_store::io::{Clock, Machine};
 use frond_store::tiered::Slots;
+use frond_tree::{Bounds, Direction};
 
 use crate::clock::BelievedClock;
 use crate::error::Error;
 use crate::frond::{Frond, FrondOptions};
 use crate::hook::{self, Versions};
+use crate::reader::Reader;
+use crate::schema::TreeRef;
 use crate::system;
 
 /// The file of a data directory that names the set of which it is a member.
@@ -71,6 +74,22 @@ impl Frond {
         frond.set_memory_pressure(0);
         frond.begin_clock()?;
         Ok(frond)
+    }
+
+    /// Whether nothing was ever written: no database, not even one that was dropped, no user, no
+    /// session. What time it was, which every server notes, doesn't count.
+    ///
+    /// # Errors
+    /// `Damaged` or `Unavailable` if the system tree can't be read.
+    pub fn holds_nothing(&self) -> Result<bool, Error> {
+        let (reader, all) = (Reader::now(self.engine()), Bounds::all());
+        let system = TreeRef::Live(TreeId::SYSTEM);
+        for entry in reader.range(system, all, Direction::Ascending)? {
+            if entry?.key != system::clock_key() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Opens a data directory whose log lies in a bucket, as `slots`: all that lies there is

@@ -135,8 +135,9 @@ fn identity_of(data: &Path) -> io::Result<String> {
     Ok(format!("{}:{}", lock.dev(), lock.ino()))
 }
 
-/// Removes the socket of a process that was killed, and its directory.
-fn remove_left_over(data: &Path) {
+/// Removes the socket of a process that was killed, and its directory. For the process that has
+/// `data`.
+pub fn remove_left_over(data: &Path) {
     if let Some(scratch) = named_by(data).as_deref().and_then(Path::parent) {
         let name = scratch.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(SCRATCH_PREFIX) {

@@ -121,7 +121,9 @@ pub fn check(
         return Ok(rights);
     }
     let Some(rights) = rights else {
-        if name == "createUser" && is_first_user(server, peer, database)? {
+        // A set begins before it has users.
+        let is_beginning = ["createUser", "replSetInitiate"].contains(&name);
+        if is_beginning && is_first_user(server, peer, database)? {
             return Ok(None);
         }
         let message = format!("Command {name} requires authentication");
@@ -153,8 +155,8 @@ pub fn granted(
     Ok(granted.into_inner())
 }
 
-/// Whether a client may make the first user, though it can't have logged in: on this machine, in
-/// `admin`.
+/// Whether a client may make the first user, or a set, though it can't have logged in: on this
+/// machine, in `admin`.
 ///
 /// # Errors
 /// An error of reading the users.

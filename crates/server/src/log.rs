@@ -371,6 +371,14 @@ pub fn leads(log: &Log) {
     log.write(&Event { severity, component, id: 21331, context, message }, |_| {});
 }
 
+/// Says, in the words by which programs that start a mongod know it, that this server, by itself
+/// until now, becomes a member of a set and doesn't lead any more.
+pub fn joins_set(log: &Log) {
+    let (severity, component, context) = (Severity::Info, Component::Replication, "repl");
+    let message = "transition to STARTUP2 from PRIMARY";
+    log.write(&Event { severity, component, id: 21358, context, message }, |_| {});
+}
+
 /// Says, in mongod's words, that a member of a set became another.
 pub fn transition(log: &Log, before: &str, now: &str) {
     let (severity, component, context) = (Severity::Info, Component::Replication, "repl");

@@ -8,12 +8,14 @@
 //!    its engine proposes is an entry ([`Order`] of this).
 //! 4. A member that lacks entries that no log has any more gets a copy of what the leader has
 //!    ([`image`]), which becomes its content when it begins anew ([`incoming`]).
-//! 5. A deposed leader is of no further use: its engine may have proposed what was never committed.
+//! 5. Servers by themselves may become a set ([`beginning`]).
+//! 6. A deposed leader is of no further use: its engine may have proposed what was never committed.
 //!    The process begins anew, from logs that hold nothing of it ([`ReplicaOptions::restart`]). So
 //!    its clients' connections end, and none reads on from what has no leader.
 //!
 //! *Thread safety*: all methods may be called at once. No lock is taken while another is held.
 
+pub mod beginning;
 pub mod channel;
 pub mod identity;
 pub mod image;
@@ -65,6 +67,8 @@ pub struct ReplicaOptions {
     pub own: String,
     /// The key that all members know.
     pub key: ClusterKey,
+    /// Whether the directory is that of a server by itself until now, which held nothing.
+    pub begins: bool,
     /// The log of entries is kept up to so many bytes for a member that is away.
     pub log_bytes_max: u64,
     /// Begins the process anew; it doesn't return.
@@ -147,6 +151,7 @@ impl Replica {
         options: FrondOptions,
         own: ReplicaOptions,
     ) -> Result<(Frond, Arc<Replica>), Error> {
+        let begins = own.begins;
         let replica = Arc::new(Replica {
             outgoing: Mutex::default(),
             members: Mutex::new(Arc::new(Members::first(&own.members))),
@@ -176,6 +181,7 @@ impl Replica {
         let order = Arc::clone(&replica) as Arc<dyn Order>;
         let prepare = |machine: &Machine| match Identity::read(machine)? {
             Some(own) => Incoming::install(machine, &own),
+            None if begins => beginning::empty(machine, options),
             None => Ok(()),
         };
         let (frond, machine) = frond_vcs::open_in_set(directory, options, order, &prepare)?;

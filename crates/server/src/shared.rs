@@ -28,6 +28,7 @@ use crate::peer::Peer;
 use crate::profiler::Profiler;
 use crate::remote_opener::RemoteOpener;
 use crate::replica::Replica;
+use crate::replica::beginning::SetBeginning;
 use crate::replica::key::ClusterKey;
 use crate::scram::Credentials;
 use crate::sessions::Sessions;
@@ -97,6 +98,8 @@ pub struct Shared {
     pub member: Member,
     /// Its membership in a set, if the set has several members.
     pub replica: Option<Arc<Replica>>,
+    /// How it becomes a member of a set of several, if it may.
+    pub beginning: Option<SetBeginning>,
     /// Whether it shows what another server writes, and takes no writes.
     pub reads_only: bool,
     /// Counts changes of the topology: there is one when a fault closes the databases for writing,
@@ -214,6 +217,7 @@ impl Shared {
             sessions: Sessions::default(),
             member,
             replica: None,
+            beginning: None,
             reads_only: false,
             topology: watch::Sender::new(0),
             log,

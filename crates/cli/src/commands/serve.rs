@@ -20,11 +20,11 @@ use std::time::Duration;
 use frond_db::{Frond, FrondOptions};
 use frond_doc::DocumentBuf;
 use frond_remote::{RemoteServer, ServeOptions, Tokens};
-use frond_server::announced::socket_of;
+use frond_server::announced::{remove_left_over, socket_of};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
-    Announced, MachineMemory, Replica, ReplicaOptions, Server, ServerError, ServerOptions,
-    UnixSocketOptions,
+    Announced, BegunSet, MachineMemory, Replica, ReplicaOptions, Server, ServerError,
+    ServerOptions, UnixSocketOptions,
 };
 
 use crate::allocator::give_back_soon;
@@ -130,6 +130,14 @@ pub struct Serve {
     /// least 32 characters, readable by its owner only
     #[arg(long, value_name = "FILE", requires = "members")]
     cluster_key: Option<PathBuf>,
+
+    /// mongod's key file: what servers prove to one another that become a set at replSetInitiate
+    #[arg(long, value_name = "FILE", hide = true)]
+    key_file: Option<PathBuf>,
+
+    /// The set that this directory became part of so.
+    #[arg(skip)]
+    begun: Option<BegunSet>,
 
     /// How much of the set's log to keep for a member that is away: bytes, or a number with KB, MB
     /// or GB. A member that lacks more gets a copy of the leader's data
@@ -306,8 +314,8 @@ fn end_failure(error: &ServerError) -> Failure {
 fn check_free(listen: &str) -> Result<(), Failure> {
     match TcpListener::bind(listen) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Failure::failed(format!(
-            "can't listen on {listen}: another process does (a mongod, or another frond serve?): \
-             name another port, or 0 for any free one"
+            "can't listen on {listen}: address already in use by another process (a mongod, or \
+             another frond serve?): name another port, or 0 for any free one"
         ))),
         // Anything else is reported by the listener.
         _ => Ok(()),
@@ -345,6 +353,10 @@ impl Serve {
         allow_open_files();
         let replica = self.replica(&listen)?;
         let (frond, replica) = self.open(options, replica)?;
+        if !self.members.is_empty() {
+            // What it announced before it was a member of several.
+            remove_left_over(&self.data);
+        }
         let announced = self.announced(&unix_socket);
         let options = ServerOptions {
             listen: Some(listen),
@@ -376,6 +388,27 @@ impl Serve {
             let _ = writeln!(terminal, "stopped: all that was acknowledged is on the disk");
             terminal.finish_or_forget();
         }
+        Ok(())
+    }
+
+    /// Takes the set of several that the data directory became part of at `replSetInitiate`, if it
+    /// did.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if the directory doesn't say it as it should.
+    pub fn take_begun_set(&mut self) -> Result<(), Failure> {
+        if !self.as_mongod || !self.members.is_empty() {
+            return Ok(());
+        }
+        self.begun = BegunSet::read(&self.data).map_err(Failure::failed)?;
+        let Some(begun) = &self.begun else { return Ok(()) };
+        if begun.set != self.replica_set {
+            let data = self.data.display();
+            let what =
+                format!("{data} is of the replica set {0}: start it with --replSet {0}", begun.set);
+            return Err(Failure::Failed(what));
+        }
+        self.members.clone_from(&begun.members);
         Ok(())
     }
 

@@ -19,6 +19,7 @@
 //! - `scripts`: clients' JavaScript has processes of its own;
 //! - [`maintenance`]: damage is found.
 
+mod begun_sets;
 mod bisect;
 mod book;
 mod follow;

@@ -53,6 +53,7 @@ mod server_status;
 mod session_list;
 mod sessions;
 mod set_configuration;
+pub mod set_initiation;
 mod show;
 mod shutdown;
 pub mod sources;
@@ -300,7 +301,7 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("replSetFreeze", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
     Command::new("replSetGetConfig", Cluster(&[ReplSetGetConfig]), set_configuration::config).on_admin(),
     Command::new("replSetGetStatus", Cluster(&[ReplSetGetStatus]), replica_set::status).on_admin(),
-    Command::new("replSetInitiate", Cluster(&[ReplSetConfigure]), set_configuration::initiate).on_admin(),
+    Command::new("replSetInitiate", Cluster(&[ReplSetConfigure]), set_initiation::initiate).on_admin(),
     Command::refused("replSetMaintenance", Cluster(&[ReplSetStateChange]), ONE_MEMBER).on_admin(),
     Command::new("replSetReconfig", Cluster(&[ReplSetConfigure]), set_configuration::reconfigure).on_admin(),
     Command::refused("replSetResizeOplog", Cluster(&[ReplSetResizeOplog]), ONE_MEMBER).on_admin(),

@@ -1,11 +1,10 @@
-//! `replSetInitiate`, `replSetGetConfig` and `replSetReconfig`: which members a replica set is to
-//! have.
+//! `replSetGetConfig` and `replSetReconfig`: which members a replica set is to have.
 //!
 //! The configuration is written like all data of the set; the leader then brings the members to it
 //! one at a time. Parts of a configuration that aren't built (delays, arbiters, settings) are
 //! refused by name, unless they have the value that holds anyway. [`host`] reads one member.
 
-mod host;
+pub mod host;
 
 use std::collections::BTreeSet;
 use std::sync::TryLockError;
@@ -72,39 +71,6 @@ fn append_configuration(answer: &mut DocumentBuilder, server: &Shared) {
         .append("writeConcernMajorityJournalDefault", Value::Boolean(true));
 }
 
-/// Refuses to make a replica set, since each server is in one. Of a configuration that this one is
-/// not, that isn't all that is said: programs that start sets take "already initialized" for done.
-pub fn initiate(request: &Request<'_>) -> Answer {
-    let mut fields = request.fields()?;
-    let given = fields.value(request.sent_name).and_then(|given| given.as_document());
-    fields.finish()?;
-    let member = &request.server.member;
-    if let Some(given) = given.filter(|_| request.server.replica.is_none()) {
-        check_alone(given, &member.set, &member.host)?;
-    }
-    Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
-}
-
-/// Checks that a configuration is that of a server by itself.
-fn check_alone(config: Document<'_>, set: &str, host: &str) -> Result<(), Error> {
-    let invalid = |message: String| Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
-    if let Some(name) = config.get("_id").and_then(|name| name.as_str()).filter(|it| *it != set) {
-        return invalid(format!(
-            "Attempting to initiate a replica set with name {name}, but command line reports {set}; \
-             rejecting"
-        ));
-    }
-    let members = config.get("members").and_then(|members| members.as_array());
-    let count = members.map_or(1, |members| members.iter().count());
-    if 1 < count {
-        return invalid(format!(
-            "{host} is a replica set of one member, not of {count}: the members of a larger one are \
-             started with frond serve --members HOST:PORT,..."
-        ));
-    }
-    Ok(())
-}
-
 /// Has the set have the members of a configuration.
 pub fn reconfigure(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
@@ -123,6 +89,10 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         let message = format!("the replica set {set} has one member, {host}, and can't be changed");
         return Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message));
     };
+    if forced && known.all == given.all {
+        // As programs that start sets do where one is there again.
+        return Ok(DocumentBuilder::new());
+    }
     if forced {
         let message = "BSON field 'replSetReconfig.force' is not supported by Frond: a majority \
                        of the members decides who the members are";
@@ -210,7 +180,10 @@ fn parse(config: Document<'_>, set: &str) -> Result<Members, Error> {
 }
 
 /// Checks what a configuration must be, whatever was before.
-fn check(members: &Members) -> Result<(), Error> {
+///
+/// # Errors
+/// `InvalidReplicaSetConfig` if an id or an address stands there twice, or there are too many.
+pub fn check(members: &Members) -> Result<(), Error> {
     let invalid = |message: String| Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
     let (mut ids, mut addresses) = (BTreeSet::new(), BTreeSet::new());
     for (position, host) in members.all.iter().enumerate() {

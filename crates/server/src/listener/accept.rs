@@ -11,10 +11,11 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::commands::set_initiation;
 use crate::connection;
 use crate::connection::socket::IdleSocket;
 use crate::peer::Peer;
-use crate::replica::{Replica, channel, links};
+use crate::replica::{channel, links};
 use crate::shared::Shared;
 use crate::unix_socket::UnixSocket;
 
@@ -51,9 +52,9 @@ pub(super) fn accept(
     };
     let (shared, stop) = (Arc::clone(shared), stop.subscribe());
     connections.spawn(async move {
-        let socket = match (socket, &shared.replica) {
-            (IdleSocket::Tcp(stream), Some(replica)) => {
-                match keep_client(stream, replica, stop.clone()).await {
+        let socket = match (socket, member_answer(&shared)) {
+            (IdleSocket::Tcp(stream), Some(answer)) => {
+                match keep_client(stream, answer, stop.clone()).await {
                     Some(stream) => IdleSocket::Tcp(stream),
                     None => return shared.disconnect(),
                 }
@@ -67,10 +68,23 @@ pub(super) fn accept(
     });
 }
 
+/// Answers a member of the set, or one that is to be.
+type MemberAnswer = Box<dyn FnOnce(std::net::TcpStream) + Send>;
+
+/// Returns how members are answered; `None` where there can be none.
+fn member_answer(shared: &Arc<Shared>) -> Option<MemberAnswer> {
+    // The caller sees the end of the stream, and calls again.
+    if let Some(replica) = shared.replica.clone() {
+        return Some(Box::new(move |stream| drop(links::answer(&replica, stream))));
+    }
+    let (beginning, shared) = (shared.beginning.clone()?, Arc::clone(shared));
+    Some(Box::new(move |stream| drop(set_initiation::answer(&shared, &beginning, stream))))
+}
+
 /// Gives the stream back if it is a client's; another member's is taken by a thread of its own.
 async fn keep_client(
     stream: TcpStream,
-    replica: &Arc<Replica>,
+    answer: MemberAnswer,
     mut stop: watch::Receiver<bool>,
 ) -> Option<TcpStream> {
     let mut first = [0; channel::MAGIC.len()];
@@ -89,11 +103,7 @@ async fn keep_client(
     }
     let stream = stream.into_std().ok()?;
     stream.set_nonblocking(false).ok()?;
-    let replica = Arc::clone(replica);
-    let answer = move || {
-        // The caller sees the end of the stream, and calls again.
-        let _ = links::answer(&replica, stream);
-    };
+    let answer = move || answer(stream);
     let _ = std::thread::Builder::new().name("frond-member".to_owned()).spawn(answer);
     None
 }

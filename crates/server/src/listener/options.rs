@@ -15,6 +15,7 @@ use crate::limits::{
 use crate::log::LogOutput;
 use crate::remote_opener::RemoteOpener;
 use crate::replica::Replica;
+use crate::replica::beginning::SetBeginning;
 use crate::replica::key::ClusterKey;
 use crate::shared::MemberOptions;
 use crate::supervisor::Supervisor;
@@ -43,6 +44,8 @@ pub struct ServerOptions {
     pub member: MemberOptions,
     /// The options of a member of a set of several.
     pub replica: Option<Arc<Replica>>,
+    /// How a server by itself becomes one, at `replSetInitiate`, if it may.
+    pub beginning: Option<SetBeginning>,
     /// Whether the databases follow what another server writes: then it says that it is a
     /// secondary, and takes no writes.
     pub reads_only: bool,
@@ -109,6 +112,7 @@ impl Default for ServerOptions {
             parsed: DocumentBuf::empty(),
             member: MemberOptions::default(),
             replica: None,
+            beginning: None,
             reads_only: false,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,

@@ -4,9 +4,16 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
+
 /// The least number of letters: fewer could be guessed.
 const KEY_BYTES_MIN: usize = 32;
 const KEY_BYTES_MAX: usize = 1024;
+/// mongod's.
+const SECRET_BYTES_MIN: usize = 6;
+/// Before the secret of a key that is derived, so that the key is of no other use.
+const DERIVED: &[u8] = b"frond set key\0";
 
 /// The key that members prove to one another.
 #[derive(Clone)]
@@ -37,6 +44,27 @@ impl ClusterKey {
             _ => Err("a cluster key has at most 1024 characters"),
         }
         .map_err(str::to_owned)
+    }
+
+    /// The key of servers that were started with the same secret, which may be shorter than a key.
+    pub fn derived(secret: &[u8]) -> ClusterKey {
+        let hash = digest(&SHA256, &[DERIVED, secret].concat());
+        ClusterKey(HEXLOWER.encode(hash.as_ref()).into_bytes())
+    }
+
+    /// As [`ClusterKey::derived`], of a key file of mongod's.
+    ///
+    /// # Errors
+    /// Says what of the file is wrong.
+    pub fn derived_from(path: &Path) -> Result<ClusterKey, String> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+        check_permissions(path)?;
+        let secret: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        match secret.len() {
+            ..SECRET_BYTES_MIN => Err(format!("{shown}: a key file has at least 6 characters")),
+            _ => Ok(ClusterKey::derived(&secret)),
+        }
     }
 
     /// As it stands in its file, without blanks.

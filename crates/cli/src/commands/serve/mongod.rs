@@ -40,10 +40,11 @@ Options:
   --unixSocketPrefix DIR       directory of a Unix socket, mongodb-PORT.sock, to listen on as well
   --filePermissions MODE       its permissions [default: 0700]
   --dbpath DIR                 data directory [default: /data/db]
-  --replSet NAME               name of the replica set, whose only member it is [default: rs0]
+  --replSet NAME               name of the replica set, whose only member it is until
+                               replSetInitiate names others [default: rs0]
   --auth, --noauth             whether clients have to log in; without either it listens on this
                                machine's own addresses only
-  --keyFile FILE               like --auth; the key isn't used, since there is one member
+  --keyFile FILE               like --auth; the secret that the members of a set share
   --tlsMode MODE               disabled, allowTLS, preferTLS or requireTLS
   --tlsCertificateKeyFile FILE, --tlsCAFile FILE, --tlsAllowConnectionsWithoutCertificates
   --noscripting                refuse clients' JavaScript
@@ -219,7 +220,9 @@ impl CommandLine {
             "auth" => self.auth = true,
             "noauth" => self.noauth = true,
             "keyFile" => {
-                check_key_file(&value()?)?;
+                let file = value()?;
+                check_key_file(&file)?;
+                self.others.extend(["--key-file".into(), file]);
                 self.auth = true;
             }
             "port" => self.port = Some(value()?),
@@ -406,7 +409,7 @@ mod tests {
                 "--replSet=testset --keyFile /proc/self/stat --bind_ip ::1,/tmp/m.sock --logpath \
                  l --logappend",
                 "frond serve --data /data/db --listen [::1]:27017 --listen unix:/tmp/m.sock \
-                 --replica-set testset --log-path l --auth",
+                 --replica-set testset --key-file /proc/self/stat --log-path l --auth",
             ),
             (
                 "-f c.yaml --bind_ip_all --setParameter enableTestCommands=1",

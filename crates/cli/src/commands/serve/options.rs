@@ -5,8 +5,8 @@ use std::sync::Arc;
 use frond_db::{ChangeRetention, FrondOptions, Reserve, RetentionBegins};
 use frond_remote::{HttpOptions, PlaceTokens};
 use frond_server::{
-    BeginningParameters, ClientTls, ClusterKey, Hooks, LogOutput, MemberOptions, RemoteOpener,
-    Replica, ReplicaOptions, ServerOptions, Supervisor,
+    BeginningParameters, BegunSet, ClientTls, ClusterKey, Hooks, LogOutput, MemberOptions,
+    RemoteOpener, Replica, ReplicaOptions, ServerOptions, SetBeginning, Supervisor,
 };
 
 use super::process::begin_anew;
@@ -75,6 +75,7 @@ impl Serve {
                     .or_else(|| self.advertise.clone()),
             },
             replica,
+            beginning: self.beginning()?,
             reads_only: self.store.reads_only(),
             document_bytes_max: self.max_document_bytes as usize,
             auth: self.auth,
@@ -150,6 +151,17 @@ impl Serve {
 
     /// Returns how the server is a member of a set of several, if it is.
     pub(super) fn replica(&self, listen: &str) -> Result<Option<ReplicaOptions>, Failure> {
+        let (set, restart) = (self.replica_set.clone(), begin_anew as fn());
+        let log_bytes_max = self.set_log_max;
+        if let Some(BegunSet { own, members, .. }) = self.begun.clone() {
+            let key = self.derived_key()?.ok_or_else(|| {
+                let what = "it is a member of a replica set: with --auth it needs --keyFile";
+                Failure::Usage(what.to_owned())
+            })?;
+            let begins = true;
+            let options = ReplicaOptions { set, members, own, key, begins, log_bytes_max, restart };
+            return Ok(Some(options));
+        }
         let Some(key) = &self.cluster_key else { return Ok(None) };
         let own = self.advertise.as_deref().unwrap_or(listen).to_owned();
         let mut members = self.members.clone();
@@ -166,8 +178,26 @@ impl Serve {
             return Err(Failure::Usage(what));
         }
         let key = ClusterKey::read(key).map_err(Failure::failed)?;
-        let (set, restart) = (self.replica_set.clone(), begin_anew as fn());
-        let log_bytes_max = self.set_log_max;
-        Ok(Some(ReplicaOptions { set, members, own, key, log_bytes_max, restart }))
+        let begins = false;
+        Ok(Some(ReplicaOptions { set, members, own, key, begins, log_bytes_max, restart }))
+    }
+
+    /// Returns how the server becomes a member of a set at `replSetInitiate`, as mongod does.
+    fn beginning(&self) -> Result<Option<SetBeginning>, Failure> {
+        if !self.as_mongod || !self.members.is_empty() {
+            return Ok(None);
+        }
+        let key = self.derived_key()?;
+        Ok(key.map(|key| SetBeginning { key, restart: begin_anew }))
+    }
+
+    /// The key of the members of such a set: of the key file, or, where no client needs to log in,
+    /// of the set's name. Without a key file there is none where clients log in.
+    fn derived_key(&self) -> Result<Option<ClusterKey>, Failure> {
+        match &self.key_file {
+            Some(file) => ClusterKey::derived_from(file).map(Some).map_err(Failure::failed),
+            None if self.auth => Ok(None),
+            None => Ok(Some(ClusterKey::derived(self.replica_set.as_bytes()))),
+        }
     }
 }

@@ -1,0 +1,168 @@
+//! Goal: servers that were started as mongod is become a replica set by `replSetInitiate`, as
+//! programs that start sets for tests expect, and are one again later; none that holds data does,
+//! and none with another key. Method: processes on free ports of this machine.
+
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_server::{Client, ClientError};
+
+use crate::{Directory, command};
+
+const WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// A `frond mongod`, killed when it is dropped.
+struct Mongod {
+    directory: Directory,
+    port: u16,
+    child: Child,
+}
+
+impl Mongod {
+    fn start(directory: Directory, port: u16, key: &str) -> Mongod {
+        let key = if key.is_empty() { String::new() } else { format!("--keyFile {key}") };
+        let line = format!("mongod --replSet many --port {port} --dbpath data --logpath log {key}");
+        let child = command(&directory, &line).stdout(Stdio::null()).spawn().unwrap();
+        let server = Mongod { directory, port, child };
+        until(|| server.client().is_some());
+        server
+    }
+
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn client(&self) -> Option<Client> {
+        Client::connect(&self.address()).ok()
+    }
+
+    /// The answer to a command on `admin`; `None` where the server ends meanwhile.
+    fn answer(&self, command: &DocumentBuf) -> Option<DocumentBuf> {
+        self.client()?.command("admin", command.view()).ok()
+    }
+
+    /// Ends the process, and starts another.
+    fn again(mut self) -> Mongod {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let (directory, port) =
+            (std::mem::replace(&mut self.directory, Directory::new()), self.port);
+        drop(self);
+        Mongod::start(directory, port, "")
+    }
+
+    fn is_of_two(&self) -> bool {
+        let hello = self.answer(&document! { "hello": 1_i32 });
+        let hosts = hello.as_ref().and_then(|hello| hello.get("hosts")?.as_array());
+        hosts.is_some_and(|hosts| hosts.iter().count() == 2)
+    }
+
+    fn leads(&self) -> bool {
+        let hello = self.answer(&document! { "hello": 1_i32 });
+        hello.is_some_and(|it| it.get("isWritablePrimary") == Some(Value::Boolean(true)))
+    }
+}
+
+impl Drop for Mongod {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < WAIT_MAX, "it didn't become so");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn two(keys: [&str; 2]) -> [Mongod; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
+    let mut keys = keys.into_iter();
+    ports.map(|port| {
+        let directory = Directory::new();
+        let key = keys.next().unwrap_or_default();
+        if !key.is_empty() {
+            directory.file("key", key);
+            let key = directory.path().join("key");
+            let only_ours = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(key, only_ours).unwrap();
+        }
+        Mongod::start(directory, port, if key.is_empty() { "" } else { "key" })
+    })
+}
+
+fn initiate(servers: &[Mongod; 2]) -> Result<DocumentBuf, ClientError> {
+    initiate_with(servers, 1)
+}
+
+fn initiate_with(servers: &[Mongod; 2], priority: i32) -> Result<DocumentBuf, ClientError> {
+    let mut command = DocumentBuilder::new();
+    command.begin_document("replSetInitiate").append("_id", Value::String("many"));
+    command.begin_array("members");
+    for (id, server) in (0..).zip(servers) {
+        command.push_begin_document().append("_id", Value::Int32(id));
+        command.append("host", Value::String(&server.address()));
+        command.append("priority", Value::Int32(priority)).end();
+    }
+    command.end().begin_document("settings");
+    command.append("electionTimeoutMillis", Value::Int32(500)).end().end();
+    servers[0].client().unwrap().command("admin", command.build().view())
+}
+
+/// Has a server, which may be a secondary, have the configuration that it has.
+fn set_again(server: &Mongod) -> Result<DocumentBuf, ClientError> {
+    let mut client = server.client().unwrap();
+    let found = client.command("admin", document! { "replSetGetConfig": 1_i32 }.view())?;
+    let config = found.get("config").and_then(|config| config.as_document()).unwrap().to_buf();
+    let command = document! { "replSetReconfig": &config, "force": true };
+    client.command("admin", command.view())
+}
+
+fn insert(server: &Mongod) -> Option<DocumentBuf> {
+    let mut command = DocumentBuilder::new();
+    command.append("insert", Value::String("things")).begin_array("documents");
+    command.push_begin_document().end().end();
+    server.client()?.command("shop", command.build().view()).ok()
+}
+
+#[test]
+fn servers_by_themselves_become_a_set() {
+    let mut servers = two(["", ""]);
+    let error = initiate_with(&servers, 2).unwrap_err().to_string();
+    assert!(error.contains("replSetReconfig gives them those"), "{error}");
+    initiate(&servers).unwrap();
+    for _ in 0..2 {
+        until(|| servers.iter().all(Mongod::is_of_two));
+        until(|| servers.iter().any(Mongod::leads));
+        until(|| servers.iter().any(|server| server.leads() && insert(server).is_some()));
+        let error = initiate(&servers).unwrap_err().to_string();
+        assert!(error.contains("already initialized"), "{error}");
+        // Whoever is told so gives the configuration that is there.
+        set_again(&servers[0]).unwrap();
+        servers = servers.map(Mongod::again);
+    }
+}
+
+#[test]
+fn none_that_holds_data_becomes_a_member() {
+    let servers = two(["", ""]);
+    insert(&servers[1]).unwrap();
+    let error = initiate(&servers).unwrap_err().to_string();
+    assert!(error.contains("failed with it holds data"), "{error}");
+    assert!(!servers[0].is_of_two() && servers[0].leads() && servers[1].leads());
+}
+
+#[test]
+fn none_with_another_key_becomes_a_member() {
+    let servers = two(["secret-a", "secret-b"]);
+    let error = initiate(&servers).unwrap_err().to_string();
+    assert!(error.contains("not all proposed set members responded"), "{error}");
+    assert!(servers.iter().all(Mongod::leads));
+}

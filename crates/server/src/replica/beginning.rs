@@ -1,0 +1,335 @@
+//! How servers that were started by themselves, as `mongod --replSet NAME` is, become the members
+//! of one set: `replSetInitiate` with several members, sent to one of them.
+//!
+//! 1. Only servers that hold nothing: what one of them has the others would lack.
+//! 2. The one that got the command asks the others whether they can be members, and then has them
+//!    begin ([`Step`]). The streams are as those between members ([`super::channel`]).
+//! 3. Each notes the set in its data directory ([`BegunSet::write`]) and starts again. What every
+//!    server writes is there, and a member, which takes the set's times from its first entry on,
+//!    can't begin with it: [`empty`] looks again whether the directory holds nothing (something may
+//!    have been written meanwhile) and empties it. From there on all is as with `--members`.
+//!
+//! The key of these streams, and of the set, is made of what all were started with: a key file, or,
+//! where no client needs to log in either, the set's name.
+//!
+//! *Form* of the file `set-begins`, and of a message after its first line, which is the step: lines
+//! of text, `frond-set-begins 0`, `set NAME`, `self HOST:PORT`, and `member HOST:PORT` for each
+//! member. An empty file `set-empties` is there while the directory is being emptied.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use frond_db::{Error, FrondOptions};
+use frond_store::StoreError;
+use frond_store::io::{Disk, Machine};
+
+use super::channel::{Receiver, Sender, Side, connect, secure};
+use super::key::ClusterKey;
+
+const FILE_NAME: &str = "set-begins";
+const NEW_FILE_NAME: &str = "set-begins.new";
+const EMPTYING_FILE_NAME: &str = "set-empties";
+const HEAD: &str = "frond-set-begins 0";
+const YES: &str = "yes";
+/// Why a server can't be a member.
+pub const HOLDS_DATA: &str = "it holds data, and a replica set begins with empty data \
+     directories: import what another server has exported";
+/// The time that a server has for an answer.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// What a server needs that may become a member.
+#[derive(Clone, Debug)]
+pub struct SetBeginning {
+    /// The key that all have.
+    pub key: ClusterKey,
+    /// Begins the process anew; it doesn't return.
+    pub restart: fn(),
+}
+
+/// A set that begins, as one of its members has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BegunSet {
+    /// The set's name.
+    pub set: String,
+    /// The address of this member.
+    pub own: String,
+    /// The addresses of all.
+    pub members: Vec<String>,
+}
+
+/// What a server is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// To say whether it can be a member.
+    Look,
+    /// To become one.
+    Begin,
+}
+
+impl Step {
+    /// Both, in their order.
+    pub const ALL: [Step; 2] = [Step::Look, Step::Begin];
+
+    fn name(self) -> &'static str {
+        match self {
+            Step::Look => "look",
+            Step::Begin => "begin",
+        }
+    }
+}
+
+impl BegunSet {
+    /// Reads what the data directory `directory` was told; `None` if nothing.
+    ///
+    /// # Errors
+    /// Says what of the file is wrong.
+    pub fn read(directory: &Path) -> Result<Option<BegunSet>, String> {
+        let path = directory.join(FILE_NAME);
+        let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+        match fs::read_to_string(&path) {
+            Ok(text) => BegunSet::parse(&text).map(Some).map_err(|what| wrong(&what)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(wrong(&error)),
+        }
+    }
+
+    /// Notes it in a data directory, durably.
+    ///
+    /// # Errors
+    /// An error of the disk.
+    pub fn write(&self, directory: &Path) -> io::Result<()> {
+        let beside = directory.join(NEW_FILE_NAME);
+        let mut file = File::create(&beside)?;
+        file.write_all(self.to_text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, directory.join(FILE_NAME))?;
+        File::open(directory)?.sync_all()
+    }
+
+    /// The same set, as another member has it.
+    #[must_use]
+    pub fn of(&self, member: &str) -> BegunSet {
+        BegunSet { own: member.to_owned(), ..self.clone() }
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!("{HEAD}\nset {}\nself {}\n", self.set, self.own);
+        for member in &self.members {
+            text.push_str(&format!("member {member}\n"));
+        }
+        text
+    }
+
+    fn parse(text: &str) -> Result<BegunSet, &'static str> {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEAD) {
+            return Err("it doesn't begin with 'frond-set-begins 0'");
+        }
+        let mut named = |name: &str| lines.next().and_then(|line| line.strip_prefix(name));
+        let (Some(set), Some(own)) = (named("set "), named("self ")) else {
+            return Err("the set or the member has no name");
+        };
+        let (set, own) = (set.to_owned(), own.to_owned());
+        let members = lines.map(|line| line.strip_prefix("member ").map(str::to_owned));
+        let members: Vec<String> = members.collect::<Option<_>>().ok_or("a line isn't a member")?;
+        match members.contains(&own) {
+            true => Ok(BegunSet { set, own, members }),
+            false => Err("it isn't a member of its set"),
+        }
+    }
+}
+
+/// Empties the data directory of a server that held nothing, for the member that it becomes. After
+/// a crash the rest of it is done.
+///
+/// # Errors
+/// `BadValue` if it holds something; if it can't be opened; an error of the disk.
+pub fn empty(machine: &Machine, options: FrondOptions) -> Result<(), Error> {
+    let disk = &*machine.disk;
+    let io = |error| Error::from(StoreError::io("the directory", error));
+    let is_emptying = disk.list().map_err(io)?.iter().any(|name| name == EMPTYING_FILE_NAME);
+    if !is_emptying {
+        check_empty(machine, options)?;
+    }
+    disk.lock().map_err(io)?;
+    let emptied = remove_content(disk, is_emptying).map_err(io);
+    disk.unlock();
+    emptied
+}
+
+fn check_empty(machine: &Machine, options: FrondOptions) -> Result<(), Error> {
+    let frond = frond_vcs::open_on(machine, options)?;
+    let is_empty = frond.holds_nothing()?;
+    frond.close()?;
+    match is_empty {
+        true => Ok(()),
+        false => Err(Error::bad_value(format!(
+            "{HOLDS_DATA}; or remove {FILE_NAME}, and it is a server by itself"
+        ))),
+    }
+}
+
+fn remove_content(disk: &dyn Disk, is_emptying: bool) -> io::Result<()> {
+    if !is_emptying {
+        disk.create(EMPTYING_FILE_NAME)?.sync()?;
+        disk.sync_directory()?;
+    }
+    for name in disk.list()?.iter().filter(|name| is_content(name)) {
+        disk.remove(name)?;
+    }
+    disk.sync_directory()?;
+    disk.remove(EMPTYING_FILE_NAME)?;
+    disk.sync_directory()
+}
+
+/// Whether a file is the database's own. A log file or a certificate may lie beside these.
+fn is_content(name: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = ["MANIFEST", "COPIES", "RESERVE", "log-", "spare-log-"];
+    const ENDS: [&str; 2] = [".pack", ".index"];
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Asks the server that is to be `set.own` for `step`.
+///
+/// # Errors
+/// An error of the socket; why it refuses.
+pub fn ask(set: &BegunSet, step: Step, key: &ClusterKey) -> io::Result<()> {
+    let (mut sender, mut receiver) = stream(connect(&set.own)?, key, Side::Caller)?;
+    sender.send(format!("{}\n{}", step.name(), set.to_text()).as_bytes())?;
+    match &*String::from_utf8_lossy(&receiver.receive()?) {
+        YES => Ok(()),
+        why => Err(io::Error::other(why.to_owned())),
+    }
+}
+
+/// Answers a server that asks: `decide` says whether, or why not. Returns the step that was agreed
+/// to.
+///
+/// # Errors
+/// An error of the socket; `InvalidData` if it asks for something else.
+pub fn answer(
+    called: TcpStream,
+    key: &ClusterKey,
+    decide: impl FnOnce(Step, &BegunSet) -> Result<(), String>,
+) -> io::Result<Option<Step>> {
+    let (mut sender, mut receiver) = stream(called, key, Side::Called)?;
+    let message = String::from_utf8_lossy(&receiver.receive()?).into_owned();
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+    let (name, text) = message.split_once('\n').ok_or_else(|| invalid("no step"))?;
+    let step = Step::ALL.into_iter().find(|step| step.name() == name);
+    let step = step.ok_or_else(|| invalid("no step"))?;
+    let set = BegunSet::parse(text).map_err(invalid)?;
+    let decided = decide(step, &set);
+    sender.send(decided.as_ref().map_or_else(String::as_bytes, |()| YES.as_bytes()))?;
+    Ok(decided.ok().map(|()| step))
+}
+
+fn stream(stream: TcpStream, key: &ClusterKey, side: Side) -> io::Result<(Sender, Receiver)> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(ANSWER_WAIT_MAX))?;
+    stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
+    secure(stream, key, side)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use frond_db::Durability;
+    use frond_doc::document;
+    use frond_testkit::SimDisk;
+
+    use super::*;
+
+    fn set(own: &str) -> BegunSet {
+        let members = vec![own.to_owned(), "b:2".to_owned()];
+        BegunSet { set: "rs0".to_owned(), own: own.to_owned(), members }
+    }
+
+    #[test]
+    fn it_is_noted() {
+        let directory = std::env::temp_dir().join(format!("frond-begins-{}", std::process::id()));
+        fs::create_dir(&directory).expect("made");
+        assert_eq!(BegunSet::read(&directory), Ok(None));
+        set("a:1").write(&directory).expect("written");
+        assert_eq!(BegunSet::read(&directory), Ok(Some(set("a:1"))));
+        for text in ["", "frond-set-begins 0\nset rs0\nself a:1\nmember b:2\n"] {
+            fs::write(directory.join(FILE_NAME), text).expect("written");
+            assert!(BegunSet::read(&directory).is_err(), "{text}");
+        }
+        fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn a_directory_that_holds_nothing_is_emptied() {
+        let (disk, options) = (SimDisk::new(1), FrondOptions::default());
+        let frond = frond_vcs::open_on(&disk.machine(), options).expect("opened");
+        // What a server notes in its first seconds.
+        frond.accept_clock().expect("noted");
+        assert_ne!(frond.operation_time().0, 0);
+        frond.close().expect("closed");
+        drop(frond);
+        disk.create("ca.pem").expect("created");
+        empty(&disk.machine(), options).expect("emptied");
+        let mut names = disk.list().expect("listed");
+        names.retain(|name| name != "LOCK");
+        assert_eq!(names, ["ca.pem"]);
+    }
+
+    #[test]
+    fn a_directory_that_holds_something_stays() {
+        let (disk, options) = (SimDisk::new(1), FrondOptions::default());
+        let open = || frond_vcs::open_on(&disk.machine(), options).expect("opened");
+        let frond = open();
+        let shop = frond.database("shop").expect("named");
+        let report = shop.insert("items", &[document! { "_id": 1_i32 }], true, Durability::Synced);
+        assert!(report.errors.is_empty());
+        frond.close().expect("closed");
+        drop((frond, shop));
+        let error = empty(&disk.machine(), options).expect_err("it holds a document");
+        assert!(error.to_string().contains("it holds data"), "{error}");
+        assert!(!open().holds_nothing().expect("read"), "it is still there");
+    }
+
+    #[test]
+    fn a_crash_while_it_is_emptied_is_followed_by_the_rest() {
+        let (disk, options) = (SimDisk::new(1), FrondOptions::default());
+        frond_vcs::open_on(&disk.machine(), options).expect("opened").close().expect("closed");
+        disk.create(EMPTYING_FILE_NAME).expect("created");
+        // Without this one nothing can be opened any more.
+        for name in disk.list().expect("listed").iter().filter(|name| name.starts_with("MAN")) {
+            disk.remove(name).expect("removed");
+        }
+        empty(&disk.machine(), options).expect("emptied");
+        frond_vcs::open_on(&disk.machine(), options).expect("opened as a new one");
+    }
+
+    /// Asks a server that has the key of `theirs` and refuses to begin.
+    fn asked(step: Step, ours: &str, theirs: &str) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let own = listener.local_addr().expect("it has one").to_string();
+        let [ours, theirs] = [ours, theirs].map(|secret| ClusterKey::derived(secret.as_bytes()));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let called = listener.accept().expect("it comes").0;
+                let _ = answer(called, &theirs, |step, set| match step {
+                    Step::Look if set.set == "rs0" => Ok(()),
+                    _ => Err("it holds data".to_owned()),
+                });
+            });
+            ask(&set(&own), step, &ours).map_err(|error| error.to_string())
+        })
+    }
+
+    #[test]
+    fn a_server_agrees_or_says_why_not() {
+        assert_eq!(asked(Step::Look, "secret", "secret"), Ok(()));
+        assert_eq!(asked(Step::Begin, "secret", "secret"), Err("it holds data".to_owned()));
+        assert!(asked(Step::Look, "secret", "another").is_err());
+    }
+}
