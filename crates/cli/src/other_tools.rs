@@ -70,6 +70,7 @@ pub const OPTIONS: &[(&str, &[&str], &str)] = &[
 pub fn correct(error: &mut clap::Error, command: Option<&str>) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
+            suggest_no_hidden(error);
             let instead = instead_of_command(&text(error, ContextKind::InvalidSubcommand)?)?;
             error.remove(ContextKind::SuggestedSubcommand);
             error.remove(ContextKind::Suggested);
@@ -86,6 +87,20 @@ pub fn correct(error: &mut clap::Error, command: Option<&str>) -> Option<&'stati
             instead
         }
         _ => None,
+    }
+}
+
+/// Takes the command that only shells call from what is spelt like the one that was given.
+fn suggest_no_hidden(error: &mut clap::Error) {
+    const HIDDEN: &str = "complete";
+    let suggested = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(word)) => vec![word],
+        Some(ContextValue::Strings(words)) => words,
+        _ => Vec::new(),
+    };
+    let words: Vec<String> = suggested.into_iter().filter(|word| word != HIDDEN).collect();
+    if !words.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(words));
     }
 }
 

@@ -122,8 +122,11 @@ fn login_of(
         Some((user, password)) => (user, Some(decode(password)?)),
         None => (user, password),
     };
-    let password =
-        given.ok_or_else(|| Failure::Usage("--uri: the user's password is missing".to_owned()))?;
+    let password = given.ok_or_else(|| {
+        Failure::Usage(
+            "--uri: the user's password is missing: FROND_PASSWORD holds it, or the URI".to_owned(),
+        )
+    })?;
     let source = match &options.source {
         Some(source) => source,
         None if database.is_empty() => "admin",

@@ -278,6 +278,10 @@ fn errors_say_where_to_look_for_what_there_is() {
         let ran = frond(&directory, line);
         assert!(ran.code > 0 && ran.err.contains(hint), "{line}: {ran:?}");
     }
+    // The one that only shells call isn't suggested.
+    let error = frond(&directory, "nope").fails(2);
+    assert!(error.contains("'nope'") && !error.contains("complete"), "{error}");
+    assert!(frond(&directory, "complet").fails(2).contains("'completions'"));
     let shown = frond(&directory, "show shop@{now}").ok();
     assert!(shown.contains("items") && shown.contains("  + {\"_id\":1}\n"), "{shown}");
 }
