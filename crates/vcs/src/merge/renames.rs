@@ -187,7 +187,8 @@ pub(super) fn kept_count(
 }
 
 /// Whether `to`, which has the name of `from`, is that collection still, however its documents were
-/// changed: more than half of its `_id`s are there, if it had any.
+/// changed: they have more than half of the `_id`s of one of them in common, since it may have grown
+/// or shrunk to a multiple, or it had none.
 pub(super) fn is_same(
     store: &Arc<dyn ChunkStore>,
     format: TreeFormat,
@@ -195,16 +196,19 @@ pub(super) fn is_same(
     to: &CatalogEntry,
 ) -> Result<bool, Error> {
     let (from, to) = (from.documents_tree(format), to.documents_tree(format));
-    let all = from.count(&**store)?;
-    let mut left = all;
+    let mut left = from.count(&**store)?;
+    if left == 0 {
+        return Ok(true);
+    }
+    let half = left.min(to.count(&**store)?) / 2;
     for change in from.diff(store, &to) {
         let change = change?;
         left -= u64::from(change.from.is_some() && change.to.is_none());
-        if left <= all / 2 {
-            return Ok(all == 0);
+        if left <= half {
+            return Ok(false);
         }
     }
-    Ok(true)
+    Ok(half < left)
 }
 
 impl Renamed {

@@ -342,6 +342,28 @@ fn a_copy_before_a_change_of_all_is_a_copy() {
     assert_eq!(all(&side, "things"), [&things(0)[..], &seventh].concat());
 }
 
+#[test]
+fn a_copy_before_an_import_of_as_much_is_a_copy() {
+    for imported in [2, 3, 12] {
+        let things = |ids: std::ops::Range<i32>| ids.map(|id| thing(id, 0)).collect::<Vec<_>>();
+        let frond = new();
+        let main = shop(&frond, "");
+        insert(&main, "things", &things(0..3));
+        main.commit("first", "").expect("something changed");
+        insert(&main, "copy", &things(0..3));
+        insert(&main, "things", &things(100..100 + imported));
+        main.commit("an import", "").expect("something changed");
+        put(&main, "things", &thing(2, 7)).expect("a good document");
+        main.commit("an edit", "").expect("something changed");
+        let revision = "HEAD~1".to_owned();
+        let revert = PickRequest { revision, kind: PickKind::Revert, ..PickRequest::default() };
+        let outcome = main.pick(&revert).expect("it merges");
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{imported}: {outcome:?}");
+        assert_eq!(names(&main), ["things"]);
+        assert_eq!(all(&main, "things"), [thing(0, 0), thing(1, 0), thing(2, 7)]);
+    }
+}
+
 fn swap(database: &Repository, one: &str, two: &str) {
     for (from, to) in [(one, "meanwhile"), (two, one), ("meanwhile", two)] {
         database.rename_collection(from, to, false).expect("it is there");
