@@ -2,13 +2,16 @@
 """Follows change streams over restarts and kills, and folds what they tell into the data.
 
     python3 conformance/change_streams.py --frond target/release/frond --rounds 20
+    python3 conformance/change_streams.py --frond FROND --rounds 60 --writers 8 --every 2 --versions
 
 Goal: a client that applies the events of a stream to an empty copy, going on by its token whenever
 the server was killed, has what the server has: no event is lost, doubled or out of order.
 
-Method: on one data directory, round after round, clients write at random (inserts, updates of fields
-and arrays, replacements, deletes, transactions of several statements, some aborted; some writes
-acknowledged before they are durable). Three streams are read meanwhile, of a collection, a database
+Method: on one data directory, round after round, clients write at random (inserts, updates by all
+operators, of fields whose names have dots or are numbers too, replacements, deletes, transactions of
+several statements, some aborted; some writes acknowledged before they are durable). With
+`--versions` another client commits, merges branches and reverts, and makes and drops collections and
+indexes meanwhile. Three streams are read meanwhile, of a collection, a database
 and the deployment; each keeps its last token. The server is killed, or stopped, and started again.
 At the end each copy must equal the collection, field order included. A stream that is not resumed
 would miss events; one that resumes too early would insert a document twice: both are told. The
@@ -69,6 +72,7 @@ class Follower(threading.Thread):
         super().__init__(daemon=True)
         self.port, self.what = port, what
         self.token, self.copy, self.count, self.resumed = None, {}, 0, 0
+        self.time = None
         self.wrong, self.done = None, threading.Event()
 
     def watched(self, client):
@@ -83,6 +87,8 @@ class Follower(threading.Thread):
                 start = {"resume_after": self.token} if self.token else {}
                 if self.what == "collection":
                     start["full_document"] = start["full_document_before_change"] = "required"
+                if self.what != "database":
+                    start["show_expanded_events"] = True
                 with self.watched(client).watch(max_await_time_ms=200, **start) as stream:
                     self.resumed += 1
                     while not self.done.is_set():
@@ -98,7 +104,10 @@ class Follower(threading.Thread):
                 client.close()
 
     def apply(self, event):
-        if event["ns"]["coll"] != "things":
+        if self.time and event["clusterTime"] < self.time:
+            self.wrong = f"{self.what}: an event of an earlier time: {event}"
+        self.time = event["clusterTime"]
+        if event["ns"].get("coll") != "things" or "documentKey" not in event:
             return
         if self.token and event["_id"]["_data"] <= self.token["_data"]:
             self.wrong = f"{self.what}: an event behind its place: {event}"
@@ -126,14 +135,15 @@ class Follower(threading.Thread):
 
 def describe(document, description):
     """Applies an updateDescription."""
+    parts = description.get("disambiguatedPaths", {})
     for path in description["removedFields"]:
-        parent, name = parent_of(document, path)
+        parent, name = parent_of(document, parts.get(path, path))
         del parent[name]
     for cut in description["truncatedArrays"]:
-        parent, name = parent_of(document, cut["field"])
+        parent, name = parent_of(document, parts.get(cut["field"], cut["field"]))
         del parent[name][cut["newSize"] :]
     for path, value in description["updatedFields"].items():
-        parent, name = parent_of(document, path)
+        parent, name = parent_of(document, parts.get(path, path))
         if isinstance(parent, list) and name == len(parent):
             parent.append(value)
         else:
@@ -141,10 +151,72 @@ def describe(document, description):
 
 
 def parent_of(document, path):
-    *before, name = path.split(".")
+    *before, name = path.split(".") if isinstance(path, str) else path
     for part in before:
         document = document[int(part) if isinstance(document, list) else part]
     return document, int(name) if isinstance(document, list) else name
+
+
+def changes(chance):
+    """One update by each operator; some fail, where another has made a field something else."""
+    number, field = chance.random(), f"f{chance.randrange(5)}"
+    return [
+        {"$inc": {"n.a": 1}},
+        {"$mul": {"n.a": 2}},
+        {"$min": {"n.a": 5}},
+        {"$max": {"n.a": 5}},
+        {"$bit": {"n.a": {"xor": 3}}},
+        {"$push": {"n.b": number}},
+        {"$push": {"n.b": {"$each": [1, number], "$position": 1, "$slice": 5}}},
+        {"$push": {"n.b": {"$each": [number], "$sort": -1}}},
+        {"$addToSet": {"n.b": chance.randrange(3)}},
+        {"$pop": {"n.b": chance.choice([1, -1])}},
+        {"$pull": {"n.b": {"$lt": number}}},
+        {"$pullAll": {"n.b": [0, 1]}},
+        {"$set": {field: number}},
+        {"$set": {"n.b": []}},
+        {"$set": {"n.b.2": number}},
+        {"$set": {"n.7": number}},
+        {"$unset": {field: 1}},
+        {"$rename": {field: "n.renamed"}},
+        {"$currentDate": {"at": True}},
+        [{"$set": {field: {"$add": [1, number]}}}],
+        [{"$replaceWith": {"$setField": {"field": "x.y", "input": "$$ROOT", "value": number}}}],
+        [{"$unset": ["n.b", field]}],
+    ]
+
+
+def steward(port, until, seed):
+    """Makes versions, indexes and collections until then."""
+    chance = random.Random(seed)
+    client = connect(port)
+    shop, dev, by = client["shop"], client["shop@dev"], "Steward <s@example.org>"
+    while time.monotonic() < until:
+        try:
+            choice = chance.randrange(6)
+            if choice < 3:
+                shop.command("frondBranch", branch="dev")
+                for _ in range(chance.randrange(1, 30)):
+                    key = {"_id": f"m-{chance.randrange(40)}"}
+                    dev.things.update_one(key, {"$inc": {"m": 1}}, upsert=True)
+                dev.things.delete_one({"_id": f"m-{chance.randrange(40)}"})
+                dev.command("frondCommit", message="dev", author=by)
+                shop.command("frondMerge", merge_in="dev", author=by)
+            elif choice == 3:
+                shop.command("frondCommit", message="main", author=by)
+            elif choice == 4:
+                shop.things.create_index("n.a")
+                shop.things.drop_index("n.a_1")
+            else:
+                shop.create_collection("extra")
+                shop.drop_collection("extra")
+        except PyMongoError:
+            time.sleep(0.01)
+        try:
+            shop.command("frondBranch", branch="dev", delete=True, forceDelete=True)
+        except PyMongoError:
+            pass
+    client.close()
 
 
 def write(port, number, until, seed):
@@ -162,14 +234,7 @@ def write(port, number, until, seed):
                 size = 40_000 if chance.random() < 0.05 else 20
                 into.insert_one({"_id": key, "n": {"a": 1, "b": [1]}, "text": "x" * size})
             elif choice < 5:
-                changes = [
-                    {"$inc": {"n.a": 1}},
-                    {"$push": {"n.b": chance.random()}},
-                    {"$set": {f"f{chance.randrange(5)}": chance.random()}},
-                    {"$unset": {f"f{chance.randrange(5)}": 1}},
-                    {"$set": {"n.b": []}},
-                ]
-                into.update_one({"_id": key}, chance.choice(changes))
+                into.update_one({"_id": key}, chance.choice(changes(chance)))
             elif choice == 5:
                 into.replace_one({"_id": key}, {"whole": chance.random()})
             elif choice == 6:
@@ -196,6 +261,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--frond", required=True)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--every", type=float, help="seconds between kills, instead of at random")
+    parser.add_argument("--versions", action="store_true")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
     chance = random.Random(options.seed)
@@ -214,15 +282,19 @@ def main():
             raise SystemExit(f"no stream: {[follower.wrong for follower in followers]}")
         time.sleep(0.05)
     for number in range(options.rounds):
-        until = time.monotonic() + chance.uniform(0.5, 2)
+        until = time.monotonic() + (options.every or chance.uniform(0.5, 2))
         writers = [
             threading.Thread(target=write, args=(port, writer, until, chance.random()))
-            for writer in range(4)
+            for writer in range(options.writers)
         ]
+        if options.versions:
+            writers.append(threading.Thread(target=steward, args=(port, until, chance.random())))
         for writer in writers:
             writer.start()
-        time.sleep(chance.uniform(0.1, 1))
-        server.end(signal.SIGKILL if chance.random() < 0.8 else signal.SIGTERM)
+        time.sleep(options.every or chance.uniform(0.1, 1))
+        server.end(
+            signal.SIGKILL if options.every or chance.random() < 0.8 else signal.SIGTERM
+        )
         server = Server(options.frond, directory, port, log)
         for writer in writers:
             writer.join()

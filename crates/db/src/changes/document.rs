@@ -6,6 +6,7 @@ use frond_engine::Sequence;
 use frond_query::Code;
 
 use crate::error::Error;
+use crate::event::difference::PARTS;
 use crate::event::{Event, EventKind};
 use crate::tail::record::key;
 
@@ -114,12 +115,18 @@ fn describe_update(source: &EventSource<'_>, out: &mut DocumentBuilder) -> Resul
     let description = source.event.facts.get("description").ok_or_else(too_large)?;
     let Value::Document(description) = description else { return Err(too_large()) };
     out.begin_document("updateDescription");
-    description.elements().for_each(|field| {
+    let parts = description.field(PARTS.as_bytes());
+    for field in description.elements().filter(|field| field.name != PARTS.as_bytes()) {
         out.append_element(&field);
-    });
-    if source.is_expanded {
-        // No path that is shown may be read in two ways.
-        out.begin_document("disambiguatedPaths").end();
+    }
+    match parts {
+        _ if !source.is_expanded => {}
+        Some(parts) => {
+            out.append_element(&parts);
+        }
+        None => {
+            out.begin_document(PARTS).end();
+        }
     }
     out.end();
     Ok(())

@@ -3,23 +3,32 @@
 //! Old and new document are walked side by side. Values that are equal byte for byte are passed
 //! over; documents are compared by field, arrays by position. A client that applies the description
 //! to the old document has the new one, the order of its fields included: changes that can't be
-//! described so (fields that moved, a name that a path can't say) is described as a whole field,
-//! and in the outermost document not at all: the event is a replacement then.
+//! described so (fields that moved, a name that no path has) are described as a whole field, and in
+//! the outermost document not at all: the event is a replacement then.
+//!
+//! A path that could be read in two ways (a name with a dot in it, or one of digits in a document)
+//! is there with its parts besides, in `disambiguatedPaths`. Where two of them have one text, the
+//! event is a replacement.
 //!
 //! *Applying*: remove what was removed; cut arrays; set each path in order, a field that isn't
 //! there at the end of its document.
 
 mod apply;
 mod large;
+mod path;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use frond_doc::raw::RawElement;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, ElementType, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 
 pub use apply::applied;
 pub use large::describe_large;
+use path::Path;
+
+/// The field that has the parts of those paths that could be read in two ways.
+pub const PARTS: &str = "disambiguatedPaths";
 
 /// Deeper than this, what differs is described as a whole.
 const DEPTH_MAX: usize = 100;
@@ -31,6 +40,8 @@ struct Difference<'a> {
     removed: Vec<String>,
     /// An array's path, and how many elements are left.
     truncated: Vec<(String, usize)>,
+    /// Paths that could be read in two ways, and their parts.
+    ambiguous: Vec<(String, Vec<ValueBuf>)>,
 }
 
 /// The new value at a path.
@@ -40,25 +51,18 @@ struct Updated<'a> {
     value: Cow<'a, [u8]>,
 }
 
-impl<'a> Updated<'a> {
-    fn new(path: String, element: &RawElement<'a>) -> Updated<'a> {
-        Updated { path, kind: element.kind, value: Cow::Borrowed(element.value) }
-    }
-}
-
 /// The length of each list, to take back a description that turned out to be impossible.
 #[derive(Clone, Copy)]
-struct Mark(usize, usize, usize);
+struct Mark([usize; 4]);
 
 /// Describes what changed from `before` to `after`; `None` if that can't be described, or takes
 /// more than `after` itself.
 pub fn describe(before: Document<'_>, after: Document<'_>) -> Option<DocumentBuf> {
     let mut difference = Difference::default();
-    if !difference.of_documents("", before, after, 0) {
+    if !difference.of_documents(&Path::Root, before, after, 0) {
         return None;
     }
-    let description = difference.build();
-    (description.as_bytes().len() <= after.as_bytes().len() + EMPTY_BYTES).then_some(description)
+    difference.build((after.as_bytes().len() + EMPTY_BYTES) as u64)
 }
 
 /// About how many bytes a description has that says nothing.
@@ -66,18 +70,35 @@ const EMPTY_BYTES: usize = 70;
 
 impl<'a> Difference<'a> {
     fn mark(&self) -> Mark {
-        Mark(self.updated.len(), self.removed.len(), self.truncated.len())
+        let Difference { updated, removed, truncated, ambiguous } = self;
+        Mark([updated.len(), removed.len(), truncated.len(), ambiguous.len()])
     }
 
     fn go_back(&mut self, mark: Mark) {
-        self.updated.truncate(mark.0);
-        self.removed.truncate(mark.1);
-        self.truncated.truncate(mark.2);
+        let Mark([updated, removed, truncated, ambiguous]) = mark;
+        self.updated.truncate(updated);
+        self.removed.truncate(removed);
+        self.truncated.truncate(truncated);
+        self.ambiguous.truncate(ambiguous);
+    }
+
+    /// Returns a path's text; its parts are noted if that could be read in two ways.
+    fn text_of(&mut self, path: &Path<'_>) -> String {
+        let text = path.text();
+        if path.is_ambiguous() {
+            self.ambiguous.push((text.clone(), path.parts()));
+        }
+        text
+    }
+
+    fn update(&mut self, path: &Path<'_>, element: &RawElement<'a>) {
+        let (path, value) = (self.text_of(path), Cow::Borrowed(element.value));
+        self.updated.push(Updated { path, kind: element.kind, value });
     }
 
     fn of_documents(
         &mut self,
-        path: &str,
+        path: &Path<'_>,
         before: Document<'a>,
         after: Document<'a>,
         depth: usize,
@@ -115,41 +136,48 @@ impl<'a> Difference<'a> {
             return false;
         }
         for name in removed {
-            let Some(path) = joined(path, name) else { return false };
+            let Some(path) = path.field(name) else { return false };
+            let path = self.text_of(&path);
             self.removed.push(path);
         }
         for (old, new) in changed {
-            let Some(path) = joined(path, new.name) else { return false };
-            self.of_values(path, old, new, depth);
+            let Some(path) = path.field(new.name) else { return false };
+            self.of_values(&path, old, new, depth);
         }
         for element in added {
-            let Some(path) = joined(path, element.name) else { return false };
-            self.updated.push(Updated::new(path, &element));
+            let Some(path) = path.field(element.name) else { return false };
+            self.update(&path, &element);
         }
         true
     }
 
-    fn of_values(&mut self, path: String, old: RawElement<'a>, new: RawElement<'a>, depth: usize) {
+    fn of_values(
+        &mut self,
+        path: &Path<'_>,
+        old: RawElement<'a>,
+        new: RawElement<'a>,
+        depth: usize,
+    ) {
         let mark = self.mark();
         let is_described = depth < DEPTH_MAX
             && match (old.decode(), new.decode()) {
                 (Some(Value::Document(old)), Some(Value::Document(new))) => {
-                    self.of_documents(&path, old, new, depth + 1)
+                    self.of_documents(path, old, new, depth + 1)
                 }
                 (Some(Value::Array(old)), Some(Value::Array(new))) => {
-                    self.of_arrays(&path, old.as_document(), new.as_document(), depth + 1)
+                    self.of_arrays(path, old.as_document(), new.as_document(), depth + 1)
                 }
                 _ => false,
             };
         if !is_described {
             self.go_back(mark);
-            self.updated.push(Updated::new(path, &new));
+            self.update(path, &new);
         }
     }
 
     fn of_arrays(
         &mut self,
-        path: &str,
+        path: &Path<'_>,
         before: Document<'a>,
         after: Document<'a>,
         depth: usize,
@@ -163,25 +191,31 @@ impl<'a> Difference<'a> {
                         return false;
                     }
                     if !is_equal(&old, &new) {
-                        self.of_values(format!("{path}.{position}"), old, new, depth);
+                        self.of_values(&path.element(position), old, new, depth);
                     }
                 }
                 (Some(_), None) => {
-                    self.truncated.push((path.to_owned(), position));
+                    let path = self.text_of(path);
+                    self.truncated.push((path, position));
                     break;
                 }
                 (None, Some(new)) => {
                     if !is_position(new.name, position) {
                         return false;
                     }
-                    self.updated.push(Updated::new(format!("{path}.{position}"), &new));
+                    self.update(&path.element(position), &new);
                 }
             }
         }
         true
     }
 
-    fn build(self) -> DocumentBuf {
+    /// The description; `None` if it takes more than so many bytes, without the parts of paths, or
+    /// two of its paths have one text.
+    fn build(self, bytes_max: u64) -> Option<DocumentBuf> {
+        if !self.ambiguous.is_empty() && !self.has_texts_once() {
+            return None;
+        }
         let mut out = DocumentBuilder::new();
         out.begin_document("updatedFields");
         for Updated { path, kind, value } in &self.updated {
@@ -197,7 +231,30 @@ impl<'a> Difference<'a> {
             out.append("newSize", Value::Int32(i32::try_from(*count).unwrap_or(i32::MAX))).end();
         }
         out.end();
-        out.build()
+        if bytes_max < out.bytes() as u64 {
+            return None;
+        }
+        if !self.ambiguous.is_empty() {
+            out.begin_document(PARTS);
+            for (path, parts) in &self.ambiguous {
+                out.begin_array(path);
+                for part in parts {
+                    out.push(part.as_value());
+                }
+                out.end();
+            }
+            out.end();
+        }
+        Some(out.build())
+    }
+
+    /// Whether no two paths have the same text.
+    fn has_texts_once(&self) -> bool {
+        let updated = self.updated.iter().map(|updated| &updated.path);
+        let truncated = self.truncated.iter().map(|(path, _)| path);
+        let mut texts = HashSet::new();
+        updated.chain(&self.removed).chain(truncated).all(|path| texts.insert(path.as_str()))
+            && self.ambiguous.iter().all(|(path, _)| texts.contains(path.as_str()))
     }
 }
 
@@ -205,17 +262,9 @@ fn is_equal(left: &RawElement<'_>, right: &RawElement<'_>) -> bool {
     left.kind == right.kind && left.value == right.value
 }
 
-/// Whether a path can say the name: no client takes it for two names, a position or an operator.
+/// Whether a path may have the name: no client takes it for an operator, or for nothing.
 fn is_sayable(name: &[u8]) -> bool {
-    !name.is_empty()
-        && !name.contains(&b'.')
-        && name[0] != b'$'
-        && !name.iter().all(u8::is_ascii_digit)
-}
-
-fn joined(path: &str, name: &[u8]) -> Option<String> {
-    let name = std::str::from_utf8(name).ok()?;
-    Some(if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") })
+    name.first().is_some_and(|first| *first != b'$')
 }
 
 fn is_position(name: &[u8], position: usize) -> bool {

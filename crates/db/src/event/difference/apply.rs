@@ -1,7 +1,11 @@
 //! Making the document that a description describes, of the one before.
 
+use std::borrow::Cow;
+
 use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+
+use super::PARTS;
 
 /// The change to one element, or to elements within it.
 #[derive(Default)]
@@ -11,24 +15,25 @@ struct Change<'a> {
     /// The number of elements of an array that are left.
     count: Option<usize>,
     /// The changes by name, in the order of the description.
-    inside: Vec<(&'a str, Change<'a>)>,
+    inside: Vec<(Cow<'a, str>, Change<'a>)>,
 }
 
 /// The document after what `description` says; `None` if it doesn't fit `before`.
 pub fn applied(before: Document<'_>, description: Document<'_>) -> Option<DocumentBuf> {
     let mut change = Change::default();
+    let parts = description.get(PARTS).and_then(|parts| parts.as_document());
     for path in description.get("removedFields")?.as_array()?.iter() {
-        change.at(path.as_str()?).is_removed = true;
+        change.at(path.as_str()?, parts)?.is_removed = true;
     }
     for cut in description.get("truncatedArrays")?.as_array()?.iter() {
         let cut = cut.as_document()?;
         let count = usize::try_from(cut.get("newSize")?.as_integer()?).ok()?;
         let Some(Value::String(path)) = cut.get("field") else { return None };
-        change.at(path).count = Some(count);
+        change.at(path, parts)?.count = Some(count);
     }
     let updated = description.get("updatedFields")?.as_document()?;
     for element in updated.elements() {
-        change.at(element.name()?).set = Some(element);
+        change.at(element.name()?, parts)?.set = Some(element);
     }
     let mut out = DocumentBuilder::new();
     change.of_document(before, &mut out)?;
@@ -36,15 +41,27 @@ pub fn applied(before: Document<'_>, description: Document<'_>) -> Option<Docume
 }
 
 impl<'a> Change<'a> {
-    fn at(&mut self, path: &'a str) -> &mut Change<'a> {
-        path.split('.').fold(self, |change, name| {
-            let known = change.inside.iter().position(|(other, _)| *other == name);
-            let place = known.unwrap_or_else(|| {
-                change.inside.push((name, Change::default()));
-                change.inside.len() - 1
-            });
-            &mut change.inside[place].1
-        })
+    /// The change at a path, whose parts stand in `parts` if its text could be read in two ways.
+    fn at(&mut self, path: &'a str, parts: Option<Document<'a>>) -> Option<&mut Change<'a>> {
+        let Some(parts) = parts.and_then(|parts| parts.get(path)) else {
+            return Some(path.split('.').map(Cow::Borrowed).fold(self, Change::below));
+        };
+        let name = |part: Value<'a>| match part {
+            Value::String(name) => Some(Cow::Borrowed(name)),
+            Value::Int32(position) => Some(Cow::Owned(position.to_string())),
+            _ => None,
+        };
+        let names: Option<Vec<Cow<'a, str>>> = parts.as_array()?.iter().map(name).collect();
+        Some(names?.into_iter().fold(self, Change::below))
+    }
+
+    fn below(&mut self, name: Cow<'a, str>) -> &mut Change<'a> {
+        let known = self.inside.iter().position(|(other, _)| *other == name);
+        let place = known.unwrap_or_else(|| {
+            self.inside.push((name, Change::default()));
+            self.inside.len() - 1
+        });
+        &mut self.inside[place].1
     }
 
     fn inside(&self, name: &[u8]) -> Option<&Change<'a>> {

@@ -13,7 +13,8 @@ use frond_doc::pieces::{Differing, Hunk, Item, LargeDocument, PiecesError, Versi
 use frond_doc::raw::RawElement;
 use frond_store::ChunkStore;
 
-use super::{DEPTH_MAX, Difference, EMPTY_BYTES, Mark, Updated, is_sayable, joined};
+use super::path::Path;
+use super::{DEPTH_MAX, Difference, EMPTY_BYTES, Mark, Updated, is_sayable};
 
 /// Describes what changed from `before` to `after`; `None` if that can't be described, or takes
 /// more than `after` itself.
@@ -28,11 +29,10 @@ pub fn describe_large(
     let bytes_max = after.bytes() + EMPTY_BYTES as u64;
     let difference = Difference::default();
     let mut walk = Walk { store, document: after, difference, bytes: 0, bytes_max };
-    if !walk.of_containers("", &before.versions(after), 0)? {
+    if !walk.of_containers(&Path::Root, &before.versions(after), 0)? {
         return Ok(None);
     }
-    let description = walk.difference.build();
-    Ok(Some(description).filter(|it| it.as_bytes().len() as u64 <= bytes_max))
+    Ok(walk.difference.build(bytes_max))
 }
 
 /// A walk through both versions.
@@ -51,7 +51,7 @@ impl Walk<'_> {
     /// what was noted of it is to be taken back.
     fn of_containers(
         &mut self,
-        path: &str,
+        path: &Path<'_>,
         versions: &Versions,
         depth: usize,
     ) -> Result<bool, PiecesError> {
@@ -64,7 +64,7 @@ impl Walk<'_> {
 
     fn of_documents(
         &mut self,
-        path: &str,
+        path: &Path<'_>,
         versions: &Versions,
         differing: &Differing,
         depth: usize,
@@ -107,24 +107,24 @@ impl Walk<'_> {
             return Ok(false);
         }
         for name in removed {
-            let Some(path) = joined(path, name) else { return Ok(false) };
-            self.bytes += path.len() as u64;
+            let Some(path) = path.field(name) else { return Ok(false) };
+            let path = self.text_of(&path);
             self.difference.removed.push(path);
         }
         for (old, new) in changed {
-            let Some(path) = joined(path, &new.name) else { return Ok(false) };
-            self.of_items(path, old, new, depth)?;
+            let Some(path) = path.field(&new.name) else { return Ok(false) };
+            self.of_items(&path, old, new, depth)?;
         }
         for item in added {
-            let Some(path) = joined(path, &item.name) else { return Ok(false) };
-            self.whole(path, item)?;
+            let Some(path) = path.field(&item.name) else { return Ok(false) };
+            self.whole(&path, item)?;
         }
         Ok(self.bytes <= self.bytes_max)
     }
 
     fn of_arrays(
         &mut self,
-        path: &str,
+        path: &Path<'_>,
         versions: &Versions,
         differing: &Differing,
         depth: usize,
@@ -153,23 +153,23 @@ impl Walk<'_> {
     /// Describes elements of arrays from a position on; where they aren't as many, both end there.
     fn by_position(
         &mut self,
-        path: &str,
+        path: &Path<'_>,
         from: u64,
         (before, after): (&[Item], &[Item]),
         depth: usize,
     ) -> Result<(), PiecesError> {
         let both = before.len().min(after.len());
         for (position, new) in (from..).zip(after) {
-            let path = format!("{path}.{position}");
+            let path = path.element(position as usize);
             match before.get((position - from) as usize) {
                 Some(old) if old.is_equal(new) => {}
-                Some(old) => self.of_items(path, old, new, depth)?,
-                None => self.whole(path, new)?,
+                Some(old) => self.of_items(&path, old, new, depth)?,
+                None => self.whole(&path, new)?,
             }
         }
         if both < before.len() {
-            self.bytes += path.len() as u64;
-            self.difference.truncated.push((path.to_owned(), from as usize + both));
+            let path = self.text_of(path);
+            self.difference.truncated.push((path, from as usize + both));
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Walk<'_> {
     /// Describes what differs of two elements of one name.
     fn of_items(
         &mut self,
-        path: String,
+        path: &Path<'_>,
         old: &Item,
         new: &Item,
         depth: usize,
@@ -188,7 +188,7 @@ impl Walk<'_> {
         let versions = Versions::of_items(old, new, self.document).filter(|_| depth < DEPTH_MAX);
         if let Some(versions) = versions {
             let (mark, bytes): (Mark, u64) = (self.difference.mark(), self.bytes);
-            if self.of_containers(&path, &versions, depth + 1)? {
+            if self.of_containers(path, &versions, depth + 1)? {
                 return Ok(());
             }
             self.difference.go_back(mark);
@@ -209,13 +209,21 @@ impl Walk<'_> {
     }
 
     /// Notes an element with its whole value, unless it is too much.
-    fn whole(&mut self, path: String, item: &Item) -> Result<(), PiecesError> {
-        self.bytes += path.len() as u64 + item.value_len();
+    fn whole(&mut self, path: &Path<'_>, item: &Item) -> Result<(), PiecesError> {
+        let path = self.text_of(path);
+        self.bytes += item.value_len();
         if self.bytes <= self.bytes_max {
             let value = Cow::Owned(item.value_bytes(self.document, self.store)?);
             self.difference.updated.push(Updated { path, kind: item.kind, value });
         }
         Ok(())
+    }
+
+    /// Returns a path's text, and counts it; its parts are noted if that could be read in two ways.
+    fn text_of(&mut self, path: &Path<'_>) -> String {
+        let text = self.difference.text_of(path);
+        self.bytes += text.len() as u64;
+        text
     }
 
     fn take(&mut self, part: Difference<'_>) {
@@ -232,5 +240,6 @@ impl Walk<'_> {
         self.bytes += (noted + removed) as u64;
         self.difference.removed.extend(part.removed);
         self.difference.truncated.extend(part.truncated);
+        self.difference.ambiguous.extend(part.ambiguous);
     }
 }

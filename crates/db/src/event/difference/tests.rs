@@ -3,11 +3,11 @@
 //! *Method*: random documents of few names, changed at random places; a naive applier that knows
 //! nothing of how descriptions are made.
 
-use frond_doc::{DocumentBuf, Value, ValueBuf, document};
+use frond_doc::{DocumentBuf, Value, ValueBuf, document, extended_json};
 use frond_testkit::Random;
 use frond_testkit::random::{assert_met, for_seeds};
 
-use super::{applied, describe};
+use super::{PARTS, applied, describe};
 
 /// A document or an array, taken apart.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,13 +31,13 @@ fn fields(document: &DocumentBuf) -> Node {
     node(Value::Document(document.view()))
 }
 
-fn set(at: &mut Node, path: &[&str], new: Node) {
+fn set(at: &mut Node, path: &[String], new: Node) {
     let (name, rest) = path.split_first().unwrap();
     let child = match at {
         Node::Fields(fields) => match fields.iter().position(|(field, _)| field == name) {
             Some(position) => &mut fields[position].1,
             None => {
-                fields.push(((*name).to_owned(), Node::Items(Vec::new())));
+                fields.push((name.clone(), Node::Items(Vec::new())));
                 &mut fields.last_mut().unwrap().1
             }
         },
@@ -54,7 +54,7 @@ fn set(at: &mut Node, path: &[&str], new: Node) {
     if rest.is_empty() { *child = new } else { set(child, rest, new) }
 }
 
-fn find<'a>(at: &'a mut Node, path: &[&str]) -> &'a mut Node {
+fn find<'a>(at: &'a mut Node, path: &[String]) -> &'a mut Node {
     let Some((name, rest)) = path.split_first() else { return at };
     match at {
         Node::Fields(fields) => {
@@ -68,9 +68,20 @@ fn find<'a>(at: &'a mut Node, path: &[&str]) -> &'a mut Node {
 fn apply(before: &DocumentBuf, description: &DocumentBuf) -> Node {
     let mut root = fields(before);
     let part = |name: &str| description.get(name).unwrap();
+    let known = description.get(PARTS).map(|known| known.as_document().unwrap());
+    let parts = |path: &str| -> Vec<String> {
+        let Some(parts) = known.and_then(|known| known.get(path)) else {
+            return path.split('.').map(str::to_owned).collect();
+        };
+        let name = |part: Value<'_>| match part {
+            Value::String(name) => name.to_owned(),
+            other => other.as_integer().unwrap().to_string(),
+        };
+        parts.as_array().unwrap().iter().map(name).collect()
+    };
     for removed in part("removedFields").as_array().unwrap().iter() {
         let Value::String(path) = removed else { panic!() };
-        let path: Vec<&str> = path.split('.').collect();
+        let path = parts(path);
         let (last, parent) = path.split_last().unwrap();
         let Node::Fields(fields) = find(&mut root, parent) else { panic!() };
         let count = fields.len();
@@ -81,14 +92,12 @@ fn apply(before: &DocumentBuf, description: &DocumentBuf) -> Node {
         let cut = cut.as_document().unwrap();
         let Some(Value::String(path)) = cut.get("field") else { panic!() };
         let Some(Value::Int32(count)) = cut.get("newSize") else { panic!() };
-        let Node::Items(items) = find(&mut root, &path.split('.').collect::<Vec<_>>()) else {
-            panic!()
-        };
+        let Node::Items(items) = find(&mut root, &parts(path)) else { panic!() };
         assert!((count as usize) < items.len());
         items.truncate(count as usize);
     }
     for (path, value) in part("updatedFields").as_document().unwrap().iter() {
-        set(&mut root, &path.split('.').collect::<Vec<_>>(), node(value));
+        set(&mut root, &parts(path), node(value));
     }
     root
 }
@@ -200,12 +209,18 @@ fn descriptions_are_as_mongodb_has_them() {
         (
             document! { "_id": 1, "a.b": 1, "z": "zzz" },
             document! { "_id": 1, "a.b": 2, "z": "zzz" },
-            None,
+            Some(document! { "a.b": 2 }),
         ),
         (
             document! { "_id": 1, "n": &document! { "0": 1, "z": "zzz" } },
             document! { "_id": 1, "n": &document! { "0": 2, "z": "zzz" } },
-            Some(document! { "n": &document! { "0": 2, "z": "zzz" } }),
+            Some(document! { "n.0": 2 }),
+        ),
+        // Which of the two changed?
+        (
+            document! { "_id": 1, "a": &document! { "b": 1, "z": "zzz" }, "a.b": 1 },
+            document! { "_id": 1, "a": &document! { "b": 2, "z": "zzz" }, "a.b": 2 },
+            None,
         ),
     ];
     for (before, after, expected) in cases {
@@ -214,6 +229,23 @@ fn descriptions_are_as_mongodb_has_them() {
         let updated = updated.map(|it| it.as_document().unwrap().to_buf());
         assert_eq!(updated, expected, "{before:?} {after:?}");
     }
+}
+
+#[test]
+fn paths_that_could_be_read_in_two_ways_have_their_parts_besides() {
+    let before = r#"{"_id": 1, "7": 1, "home.town": "Rome", "a": {"1": 1, "z": "zz"}, "b": [{"x": 1}],
+        "r": [0, {"0": [1, 2, 3], "$z": 1}], "gone": {"x.y": 1, "z": "zz"}}"#;
+    let after = r#"{"_id": 1, "7": 2, "home.town": "Oslo", "a": {"1": 2, "z": "zz"}, "b": [{"x": 2}],
+        "r": [0, {"0": [9], "$z": 1}], "gone": {"z": "zz"}}"#;
+    let [before, after] = [before, after].map(|it| extended_json::parse(it).unwrap());
+    let description = describe(before.view(), after.view()).expect("described");
+    let expected = r#"{"updatedFields": {"7": 2, "home.town": "Oslo", "a.1": 2, "b.0.x": 2,
+            "r.1.0.0": 9},
+        "removedFields": ["gone.x.y"], "truncatedArrays": [{"field": "r.1.0", "newSize": 1}],
+        "disambiguatedPaths": {"home.town": ["home.town"], "a.1": ["a", "1"],
+            "r.1.0.0": ["r", 1, "0", 0], "r.1.0": ["r", 1, "0"], "gone.x.y": ["gone", "x.y"]}}"#;
+    assert_eq!(description, extended_json::parse(expected).unwrap());
+    assert_eq!(applied(before.view(), description.view()), Some(after));
 }
 
 /// A document of pieces, and the store that has them.
