@@ -61,7 +61,7 @@ impl Snapshot {
 
     /// The same; folding it ends with [`EngineError::Interrupted`] once `keep_going` says no. What
     /// was folded by then is garbage.
-    pub(crate) fn asking(self, keep_going: Arc<KeepGoing>) -> Snapshot {
+    pub fn asking(self, keep_going: Arc<KeepGoing>) -> Snapshot {
         Snapshot { keep_going: Some(keep_going), ..self }
     }
 

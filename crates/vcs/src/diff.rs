@@ -11,6 +11,7 @@ pub(crate) mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use frond_db::Interrupt;
 use frond_db::inside::large::read_document;
 use frond_db::inside::{CatalogEntry, Error, Reader, catalog_view, refs};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value as DocumentValue, ValueBuf};
@@ -24,6 +25,9 @@ use crate::history::range::Range;
 use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CollectionChange, CollectionDiff, DocumentDiff, FieldChange, IndexChange, history};
+
+/// The changed documents between two checks whether to stop.
+pub(crate) const CHECK_EVERY_CHANGES: usize = 64;
 
 /// A collection that differs between two catalogs.
 pub(crate) struct ChangedCollection {
@@ -63,7 +67,7 @@ impl Repository {
         let store = reader.store();
         let mut diffs = Vec::new();
         for collection in changed_collections(store, &from, &to)? {
-            diffs.push(collection.diff(store, &mut bytes_left)?);
+            diffs.push(collection.diff(store, &mut bytes_left, self.interrupt())?);
         }
         Ok(diffs)
     }
@@ -125,7 +129,8 @@ impl Repository {
         // It is folded at the snapshot, so that a transaction's own writes would be missing.
         self.refuse_in_transaction("comparing a working state")?;
         let state = BranchState::read(reader, self.repository_name(), branch)?;
-        state.working_catalog(self.frond().engine(), &reader.snapshot()?)
+        let (engine, interrupt) = (self.frond().engine(), self.interrupt());
+        state.working_catalog_while(engine, reader.snapshot()?, interrupt)
     }
 
     /// The catalog of what `text` names: `WORKING`, `WORKING@{TIME}`, `NOTHING`, or a revision; a
@@ -250,6 +255,7 @@ impl ChangedCollection {
         &self,
         store: &Arc<dyn ChunkStore>,
         bytes_left: &mut u64,
+        interrupt: &Interrupt,
     ) -> Result<CollectionDiff, Error> {
         let mut take = |bytes: usize| match bytes_left.checked_sub(bytes as u64) {
             Some(left) => {
@@ -267,7 +273,10 @@ impl ChangedCollection {
             indexes: self.index_changes(),
             options: self.options(),
         };
-        for change in self.documents(store)? {
+        for (position, change) in self.documents(store)?.enumerate() {
+            if position.is_multiple_of(CHECK_EVERY_CHANGES) {
+                interrupt.check()?;
+            }
             let change = change?;
             let read = |value: Option<Value>| {
                 value.map(|value| read_document(&**store, &value)).transpose()

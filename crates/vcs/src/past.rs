@@ -63,7 +63,8 @@ impl Repository {
         self.frond().check_used_at(name, &snapshot)?;
         let reader = Reader::at(snapshot.clone());
         let state = BranchState::read(&reader, name, branch)?;
-        let catalog = state.working_catalog(self.frond().engine(), &snapshot)?;
+        let catalog =
+            state.working_catalog_while(self.frond().engine(), snapshot, self.interrupt())?;
         // It was put while all that it refers to was kept: the session keeps it from now on.
         refs::repository(&reader, name)?;
         Ok(Some(WorkingPast { head: state.head_chunk(), catalog }))

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::Interrupt;
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
     BranchRef, CatalogEntry, Commit, CommitId, Error, Frond, LatchMode, LiveCollection, Outcome,
@@ -146,6 +147,28 @@ impl BranchState {
         assert!(folded.next().is_none(), "each tree that was folded belongs to a collection");
         store.put_many(&chunks)?;
         Ok(head.apply(&store, &mut edits.into_iter())?)
+    }
+
+    /// As [`BranchState::working_catalog`], for a request that may be interrupted meanwhile.
+    ///
+    /// # Errors
+    /// As there; what `interrupt` says.
+    pub fn working_catalog_while(
+        &self,
+        engine: &Engine,
+        snapshot: Snapshot,
+        interrupt: &Interrupt,
+    ) -> Result<Tree, Error> {
+        let snapshot = match interrupt.keep_going() {
+            Some(keep_going) => snapshot.asking(keep_going),
+            None => snapshot,
+        };
+        let catalog = self.working_catalog(engine, &snapshot);
+        if catalog.is_err() {
+            // A fold that was interrupted doesn't know why.
+            interrupt.check()?;
+        }
+        catalog
     }
 
     /// The collections that lie in trees of the engine.

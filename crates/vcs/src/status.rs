@@ -3,7 +3,7 @@
 use frond_db::inside::{Error, refs};
 use frond_store::Headroom;
 
-use crate::diff::changed_collections;
+use crate::diff::{CHECK_EVERY_CHANGES, changed_collections};
 use crate::repository::Repository;
 use crate::{CollectionStatus, Status, conflict};
 
@@ -31,7 +31,8 @@ impl Repository {
         let head = state.head_catalog(&**store)?;
         // On a disk that is full but for its reserve this shows what could be given up.
         let _at = Headroom::Collection.enter();
-        let working = state.working_catalog(self.frond().engine(), &reader.snapshot()?)?;
+        let (engine, interrupt) = (self.frond().engine(), self.interrupt());
+        let working = state.working_catalog_while(engine, reader.snapshot()?, interrupt)?;
         let mut collections = Vec::new();
         for changed in changed_collections(store, &head, &working)? {
             let mut status = CollectionStatus {
@@ -41,7 +42,10 @@ impl Repository {
                 removed: 0,
                 modified: 0,
             };
-            for change in changed.documents(store)? {
+            for (position, change) in changed.documents(store)?.enumerate() {
+                if position.is_multiple_of(CHECK_EVERY_CHANGES) {
+                    interrupt.check()?;
+                }
                 let change = change?;
                 match (change.from, change.to) {
                     (Some(_), Some(_)) => status.modified += 1,

@@ -41,7 +41,11 @@ impl Repository {
             let after = history::load(store, of_history(&to.to_string())?)?.catalog;
             return Ok(Span { from: id_of(from), before, after, to: Some(to) });
         }
-        let after = state.working_catalog(self.frond().engine(), &reader.snapshot()?)?;
+        let after = state.working_catalog_while(
+            self.frond().engine(),
+            reader.snapshot()?,
+            self.interrupt(),
+        )?;
         let is_clean = after.root == state.head_catalog(store)?.root;
         let to = state.head_id().filter(|_| is_clean);
         Ok(Span { from: id_of(from), before, after, to })

@@ -154,6 +154,42 @@ fn commits_and_drops_may_be_interrupted_while_they_fold() {
     frond.engine().check().expect("whole");
 }
 
+/// A comparison asks while it folds, and again between the documents that differ.
+#[test]
+fn comparisons_may_be_interrupted() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let documents: Vec<DocumentBuf> =
+        (0..5_000).map(|n| document! { "_id": n, "noise": "x" }).collect();
+    for is_diff in [false, true] {
+        main.drop_collection("things").expect("no damage");
+        insert(&main, "things", &documents);
+        let mut stopped = 0_u64;
+        loop {
+            let (checks, checks_max) = (AtomicU64::new(0), stopped);
+            let late = Database::clone(main.database()).interruptible(Interrupt::new(move || {
+                match checks.fetch_add(1, Ordering::Relaxed) < checks_max {
+                    true => Ok(()),
+                    false => Err(Error::invalid(Code::MaxTimeMSExpired, "late")),
+                }
+            }));
+            let late = Repository::from(late);
+            let found = match is_diff {
+                true => late.diff(None, None).map(|diff| diff[0].added.len() as u64),
+                false => late.status().map(|status| status.collections[0].added),
+            };
+            match found {
+                Ok(added) => break assert_eq!(added, 5_000),
+                Err(error) => assert_eq!(error.code, Code::MaxTimeMSExpired, "{error}"),
+            }
+            stopped += 1;
+        }
+        // Every 64 documents that differ, and some in the fold.
+        assert!((80..160).contains(&stopped), "{stopped}");
+    }
+    frond.engine().check().expect("whole");
+}
+
 #[test]
 fn undoable_changes_are_listed_with_their_times() {
     const HOUR_MICROS: i64 = 3_600_000_000;
