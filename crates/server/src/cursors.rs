@@ -16,6 +16,7 @@ mod stream;
 use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -25,7 +26,9 @@ use frond_query::Code;
 
 use crate::access::Granted;
 use crate::common_fields::{SessionId, UserDigest};
-use crate::limits::{CURSOR_IDLE_MAX, CURSORS_MAX, CURSORS_OF_CLIENT_MAX};
+use crate::limits::{
+    CURSOR_IDLE_MAX, CURSORS_CROWDED, CURSORS_MAX, CURSORS_OF_CLIENT_MAX, CURSORS_SHARE_MAX,
+};
 use crate::operations::Operation;
 use crate::stable_api::ApiParameters;
 
@@ -47,6 +50,8 @@ pub struct CursorFacts {
     pub granted: Option<Arc<Granted>>,
     /// The connection over which it was opened.
     pub connection: i32,
+    /// The client's address.
+    pub address: IpAddr,
     /// The number of the transaction in which it was opened.
     pub transaction: Option<i64>,
     /// Whether it stays open however long it is not used.
@@ -120,12 +125,29 @@ pub struct CursorCounts {
 enum Owner {
     Session(SessionId),
     Connection(i32),
+    User(UserDigest),
+    Address(IpAddr),
+}
+
+impl Owner {
+    /// The name in messages, and how many it may own where so many are open.
+    fn limit(self, open: usize) -> (&'static str, usize) {
+        let share = if open < CURSORS_CROWDED { CURSORS_MAX } else { CURSORS_SHARE_MAX };
+        match self {
+            Owner::Session(_) => ("this session", CURSORS_OF_CLIENT_MAX),
+            Owner::Connection(_) => ("this connection", CURSORS_OF_CLIENT_MAX),
+            Owner::User(_) => ("this user", share),
+            Owner::Address(_) => ("this client's address", share),
+        }
+    }
 }
 
 impl CursorFacts {
     fn owners(&self) -> impl Iterator<Item = Owner> {
         let session = self.session.map(Owner::Session);
-        session.into_iter().chain([Owner::Connection(self.connection)])
+        let user = Some(self.user).filter(|user| *user != UserDigest::ANONYMOUS);
+        let both = [Owner::Connection(self.connection), Owner::Address(self.address)];
+        session.into_iter().chain(user.map(Owner::User)).chain(both)
     }
 }
 
@@ -146,15 +168,13 @@ impl Table {
             return Err(Error::invalid(Code::OperationFailed, message));
         }
         let count = |owner: &Owner| self.counts.get(owner).copied().unwrap_or(0);
-        let owner = facts.owners().find(|owner| count(owner) >= CURSORS_OF_CLIENT_MAX);
-        let Some(owner) = owner else { return Ok(()) };
-        let owner = match owner {
-            Owner::Session(_) => "this session",
-            Owner::Connection(_) => "this connection",
+        let limit = |owner: &Owner| owner.limit(self.slots.len());
+        let Some(owner) = facts.owners().find(|owner| limit(owner).1 <= count(owner)) else {
+            return Ok(());
         };
+        let (name, count) = (limit(&owner).0, count(&owner));
         let message = format!(
-            "{CURSORS_OF_CLIENT_MAX} cursors of {owner} are open: read them to their end or close \
-             some first"
+            "{count} cursors of {name} are open: read them to their end or close some first"
         );
         Err(Error::invalid(Code::OperationFailed, message))
     }

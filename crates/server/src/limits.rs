@@ -117,6 +117,12 @@ pub const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
 /// close its own leaves the others theirs.
 pub const CURSORS_OF_CLIENT_MAX: usize = 1_000;
 
+/// From so many open cursors on, the rest is left to those who have few.
+pub const CURSORS_CROWDED: usize = CURSORS_MAX / 4 * 3;
+
+/// The open cursors with which a user, or an address, has many then.
+pub const CURSORS_SHARE_MAX: usize = CURSORS_MAX / 2;
+
 /// A cursor that was not used for so long is closed, unless it asked for no timeout.
 pub const CURSOR_IDLE_MAX: Duration = Duration::from_secs(600);
 

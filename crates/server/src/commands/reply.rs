@@ -55,6 +55,7 @@ pub fn first_batch(
         namespace,
         session: request.common.session,
         connection: request.peer.id,
+        address: request.peer.address.ip(),
         transaction: request.current.as_ref().map(|current| current.slot.number),
         no_timeout: options.no_timeout,
         api: request.common.api,

@@ -360,6 +360,7 @@ mod tests {
             user: UserDigest::ANONYMOUS,
             granted: None,
             connection: 1,
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
             transaction: None,
             no_timeout: false,
             api: ApiParameters::default(),

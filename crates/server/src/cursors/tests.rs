@@ -23,6 +23,7 @@ fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
         session,
         user,
         connection,
+        address: Ipv4Addr::LOCALHOST.into(),
         transaction: None,
         no_timeout: false,
         api: Default::default(),
@@ -312,12 +313,42 @@ fn one_client_cannot_have_all() {
 #[test]
 fn there_is_a_limit() {
     let (cursors, now) = (Cursors::default(), Instant::now());
-    let open = |connection| {
-        let facts = facts(None, connection);
+    let open = |connection: i32| {
+        // Of several addresses: the last ones aren't for a client that has many.
+        let address = Ipv4Addr::from(connection.unsigned_abs() % 4).into();
+        let facts = CursorFacts { address, ..facts(None, connection) };
         cursors.open(OpenCursor::new(facts, Box::new(std::iter::empty())), now)
     };
     for connection in 0..CURSORS_MAX as i32 {
         open(connection).expect("room");
     }
     assert!(open(-1).is_err());
+}
+
+/// A user with many connections, or many users of an address, don't take the last cursors.
+#[test]
+fn the_last_cursors_are_left_to_those_who_have_few() {
+    let (cursors, now) = (Cursors::default(), Instant::now());
+    let open = |user: u8, address: u8, connection: usize| {
+        let facts = CursorFacts {
+            user: UserDigest([user; 32]),
+            address: Ipv4Addr::new(192, 0, 2, address).into(),
+            ..facts(None, i32::try_from(connection).expect("few"))
+        };
+        let documents = std::iter::once_with(|| Ok(document! { "_id": 1 }));
+        let opened = cursors.open(OpenCursor::new(facts, Box::new(documents)), now);
+        opened.map(drop).map_err(|error| error.code.number())
+    };
+    let mut opened = 0;
+    // One user, from ever other addresses: 7,500, since others may need none.
+    while open(1, (opened % 200) as u8, opened / 100) == Ok(()) {
+        opened += 1;
+    }
+    assert_eq!(opened, CURSORS_CROWDED);
+    assert_eq!(open(2, 1, 10_000), Ok(()), "another user's, from an address of those");
+    let mut others = 1;
+    while open(3 + (others % 200) as u8, 250, 20_000 + others / 100) == Ok(()) {
+        others += 1;
+    }
+    assert_eq!(opened + others, CURSORS_MAX, "many users of an address that has no half of all");
 }
