@@ -119,6 +119,15 @@ pub struct FailWrite {
     pub closes: bool,
 }
 
+/// What becomes of an operation's `maxTimeMS`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeLimitFault {
+    /// It is over at once: `maxTimeAlwaysTimeOut`.
+    Always,
+    /// It is never over: `maxTimeNeverTimeOut`.
+    Never,
+}
+
 /// The action of a fail point.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fault {
@@ -128,6 +137,8 @@ pub enum Fault {
     GetMore(FailGetMore),
     /// `onPrimaryTransactionalWrite`
     Write(FailWrite),
+    /// `maxTimeAlwaysTimeOut` and `maxTimeNeverTimeOut`
+    TimeLimit(TimeLimitFault),
 }
 
 /// The actions on a command that is hit.
@@ -174,6 +185,8 @@ struct Points {
     command: Point<FailCommand>,
     get_more: Point<FailGetMore>,
     write: Point<FailWrite>,
+    always_late: Point<()>,
+    never_late: Point<()>,
 }
 
 /// The fail points of a server.
@@ -203,9 +216,14 @@ impl FailPoints {
             Fault::Command(fault) => points.command.set(mode, fault),
             Fault::GetMore(fault) => points.get_more.set(mode, fault),
             Fault::Write(fault) => points.write.set(mode, fault),
+            Fault::TimeLimit(TimeLimitFault::Always) => points.always_late.set(mode, ()),
+            Fault::TimeLimit(TimeLimitFault::Never) => points.never_late.set(mode, ()),
         };
-        let modes = [points.command.mode, points.get_more.mode, points.write.mode];
-        self.is_any_on.store(modes.iter().any(|mode| *mode != Mode::Off), Ordering::Release);
+        let Points { command, get_more, write, always_late, never_late } = &*points;
+        let of_time = [always_late.mode, never_late.mode];
+        let mut modes = [command.mode, get_more.mode, write.mode].into_iter().chain(of_time);
+        let is_any_on = modes.any(|mode| mode != Mode::Off);
+        self.is_any_on.store(is_any_on, Ordering::Release);
         hits
     }
 
@@ -218,6 +236,13 @@ impl FailPoints {
     pub fn on_command(&self, command: &FaultedCommand<'_>) -> Option<CommandFault> {
         let fault = self.lock().command.ask(|fault| fault.is_for(command))?;
         Some(fault.hit())
+    }
+
+    /// Returns what becomes of the time limit of an operation that has one.
+    pub fn on_time_limit(&self) -> Option<TimeLimitFault> {
+        let mut points = self.lock();
+        let never = points.never_late.ask(|()| true).map(|()| TimeLimitFault::Never);
+        never.or_else(|| points.always_late.ask(|()| true).map(|()| TimeLimitFault::Always))
     }
 
     /// Fails a `getMore` that has its cursor.

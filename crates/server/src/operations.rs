@@ -11,6 +11,7 @@ use frond_query::Code;
 use tokio::sync::Notify;
 
 use crate::common_fields::Common;
+use crate::fail_points::TimeLimitFault;
 use crate::peer::Peer;
 
 /// The collection that a command names to work on.
@@ -50,6 +51,8 @@ pub struct Operation {
     pub sent: DocumentBuf,
     started: Instant,
     deadline: OnceLock<Instant>,
+    /// What a fail point makes of the deadline.
+    time_limit_fault: OnceLock<TimeLimitFault>,
     is_killed: AtomicBool,
     is_stopped: AtomicBool,
     progress: Mutex<Option<Progress>>,
@@ -183,10 +186,22 @@ impl Operation {
     /// As [`Operation::check_killed`], and `MaxTimeMSExpired` (50).
     pub fn check(&self) -> Result<(), Error> {
         self.check_killed()?;
-        if self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline) {
+        if self.is_out_of_time() {
             return Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"));
         }
         Ok(())
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.deadline.get().is_some_and(|deadline| match self.time_limit_fault.get() {
+            None => *deadline <= Instant::now(),
+            Some(fault) => *fault == TimeLimitFault::Always,
+        })
+    }
+
+    /// Has its deadline, if it gets one, end it at once or never.
+    pub fn set_time_limit_fault(&self, fault: TimeLimitFault) {
+        self.time_limit_fault.get_or_init(|| fault);
     }
 
     /// Returns the check that ends the waits of its writes.
@@ -262,6 +277,7 @@ impl Operations {
             sent: sent.clone(),
             started,
             deadline: common.time_max.map_or_else(OnceLock::new, |max| (started + max).into()),
+            time_limit_fault: OnceLock::new(),
             is_killed: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             progress: Mutex::new(None),

@@ -56,7 +56,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         },
         false => {
             let cursor = checked_out.cursor();
-            cursor.time_left.iter().for_each(|left| request.operation.limit(*left));
+            cursor.time_left.iter().for_each(|left| limit(request, *left));
             let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
             cursor.time_left = request.operation.time_left();
             is_last
@@ -72,6 +72,14 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         id
     };
     Ok(reply::end_batch(answer, next_id, &facts))
+}
+
+/// Has the operation end when the cursor's time is over, or as a fail point says.
+fn limit(request: &Request<'_>, time_left: Duration) {
+    request.operation.limit(time_left);
+    let points = &request.server.fail_points;
+    let fault = if points.are_on() { points.on_time_limit() } else { None };
+    fault.into_iter().for_each(|fault| request.operation.set_time_limit_fault(fault));
 }
 
 /// Takes a cursor whose wait for events has ended.

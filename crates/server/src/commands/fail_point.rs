@@ -4,7 +4,9 @@ use frond_db::Error;
 use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::fail_points::{FailCommand, FailGetMore, FailWrite, Fault, Mode, read_code};
+use crate::fail_points::{
+    FailCommand, FailGetMore, FailWrite, Fault, Mode, TimeLimitFault, read_code,
+};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -23,6 +25,8 @@ pub fn configure(request: &Request<'_>) -> Answer {
         "failCommand" => Fault::Command(FailCommand::read(data)?),
         "failGetMoreAfterCursorCheckout" => Fault::GetMore(read_get_more(data)?),
         "onPrimaryTransactionalWrite" => Fault::Write(read_write(data)?),
+        "maxTimeAlwaysTimeOut" => Fault::TimeLimit(TimeLimitFault::Always),
+        "maxTimeNeverTimeOut" => Fault::TimeLimit(TimeLimitFault::Never),
         other => {
             let message = format!("fail point not found: {other}");
             return Err(Error::invalid(Code::FailPointSetFailed, message));

@@ -8,8 +8,9 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
 use super::failure::{Failure, append_labels};
-use crate::commands::Command;
+use crate::commands::{CONFIGURE_FAIL_POINT, Command};
 use crate::common_fields::Part;
+use crate::concerns::GET_MORE;
 use crate::fail_points::{CommandFault, FaultedCommand};
 use crate::operations::{Operation, collection_of};
 use crate::peer::Peer;
@@ -59,6 +60,7 @@ pub(super) fn before(
         namespace: &namespace,
         app_name: app_name.as_deref(),
     };
+    limit_time(check, operation)?;
     if let Some(mut hit) = points.on_command(&asking) {
         if let Some(time) = hit.block {
             block(operation, time)?;
@@ -85,6 +87,22 @@ pub(super) fn before(
         return Err(Failure::injected(error, labels));
     }
     Ok(rest)
+}
+
+/// Has a command with `maxTimeMS` be out of time at once, or never. Not so a `getMore`: its field
+/// says how long it waits.
+///
+/// # Errors
+/// `MaxTimeMSExpired` (50).
+fn limit_time(check: &FaultCheck<'_>, operation: &Operation) -> Result<(), Error> {
+    if [CONFIGURE_FAIL_POINT, GET_MORE].contains(&check.command.name)
+        || operation.time_left().is_none()
+    {
+        return Ok(());
+    }
+    let Some(fault) = check.server.fail_points.on_time_limit() else { return Ok(()) };
+    operation.set_time_limit_fault(fault);
+    operation.check()
 }
 
 /// Does what comes with the answer of a command that has run.

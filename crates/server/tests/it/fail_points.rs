@@ -236,3 +236,35 @@ fn a_first_hello_is_of_the_application_that_it_names() {
     assert_eq!(server.client().error("admin", &hello("mine")).0, 91);
     server.client().ok("admin", &hello("mine"));
 }
+
+/// A time limit is over at once, or never; what has none isn't concerned.
+#[test]
+fn time_limits_end_as_configured() {
+    let server = start();
+    let mut client = server.client();
+    let items: Vec<String> = (0..300).map(|it| format!(r#"{{"_id": {it}}}"#)).collect();
+    client.ok("shop", &format!(r#"{{"insert": "items", "documents": [{}]}}"#, items.join(",")));
+    let limited = r#"{"find": "items", "maxTimeMS": 60000}"#;
+    let open = |client: &mut TestClient| {
+        let answer = client.ok("shop", r#"{"find": "items", "maxTimeMS": 60000, "batchSize": 1}"#);
+        let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("one");
+        let id = cursor.get("id").and_then(|id| id.as_integer()).expect("an id");
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "items"}}"#)
+    };
+    let more = open(&mut client);
+    configure(&mut client, "maxTimeAlwaysTimeOut", r#""alwaysOn""#, "{}");
+    assert_eq!(client.error("shop", limited).0, 50);
+    assert_eq!(client.error("shop", r#"{"ping": 1, "maxTimeMS": 60000}"#).0, 50);
+    assert_eq!(client.error("shop", &more).0, 50, "its cursor's time goes on");
+    client.ok("shop", r#"{"find": "items"}"#);
+    assert_eq!(configure(&mut client, "maxTimeAlwaysTimeOut", r#""off""#, "{}"), 3);
+    let more = open(&mut client);
+    client.ok("shop", &more);
+    let slow = r#"{"find": "items", "maxTimeMS": 1, "filter": {"$expr": {"$gt": [{"$size": {"$range":
+        [0, 20000]}}, 5]}}}"#;
+    assert_eq!(client.error("shop", slow).0, 50);
+    configure(&mut client, "maxTimeNeverTimeOut", r#""alwaysOn""#, "{}");
+    client.ok("shop", slow);
+    configure(&mut client, "maxTimeAlwaysTimeOut", r#""alwaysOn""#, "{}");
+    client.ok("shop", limited);
+}
