@@ -17,12 +17,14 @@ mod grants;
 pub mod login_failures;
 mod name;
 pub mod privilege;
+mod restriction;
 
 pub use accounts::Accounts;
 pub use action::{Action, ActionSet};
 pub use branch_pattern::BranchPattern;
-pub use directory::{Directory, Role, User};
+pub use directory::{Directory, Role, User, new_user_id};
 pub use granted::Granted;
 pub use grants::{Branch, Grants, Target};
 pub use name::{EXTERNAL, RoleName, UserName, append_roles, user_roles_value};
 pub use privilege::{Privilege, Resource};
+pub use restriction::{Ends, RESTRICTIONS, Restriction};

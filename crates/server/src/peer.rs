@@ -3,7 +3,7 @@
 //! *Thread safety*: one thread at a time runs commands of a connection; others look at it
 //! (`currentOp`). So the locks are never waited for.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use frond_db::{Error, Frond};
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::Code;
 
-use crate::access::{Accounts, Grants, RoleName, User, UserName, user_roles_value};
+use crate::access::{Accounts, Ends, Grants, RoleName, User, UserName, user_roles_value};
 use crate::common_fields::UserDigest;
 use crate::scram::Exchange;
 
@@ -25,6 +25,8 @@ pub struct Peer {
     pub id: i32,
     /// The client's address.
     pub address: SocketAddr,
+    /// The address at which it reached the server.
+    local_address: OnceLock<IpAddr>,
     /// The subject of the certificate that it came with.
     subject: OnceLock<String>,
     state: Mutex<State>,
@@ -107,6 +109,7 @@ impl Peer {
         Peer {
             id,
             address,
+            local_address: OnceLock::new(),
             subject: OnceLock::new(),
             state: Mutex::default(),
             is_logged_in: AtomicBool::new(false),
@@ -114,6 +117,20 @@ impl Peer {
             is_logged: AtomicBool::new(false),
             delay_millis: AtomicU64::new(0),
         }
+    }
+
+    /// Notes at which of the server's addresses it came.
+    pub fn note_local_address(&self, address: IpAddr) {
+        // It came once.
+        let _ = self.local_address.set(address);
+    }
+
+    /// Returns the addresses of both ends; none of a client that came by no network (a Unix
+    /// socket), whose address has no port.
+    pub fn ends(&self) -> Ends {
+        let is_remote = self.address.port() != 0;
+        let client = is_remote.then(|| self.address.ip().to_canonical());
+        Ends { client, server: self.local_address.get().map(IpAddr::to_canonical) }
     }
 
     /// Notes whose the certificate is that TLS has verified.
@@ -215,8 +232,8 @@ impl Peer {
         self.lock().login.as_ref().map_or(UserDigest::ANONYMOUS, |login| login.digest)
     }
 
-    /// The user who has logged in and what they may do now: users that were dropped are logged out
-    /// by this.
+    /// The user who has logged in and what they may do now: users that were dropped, or may no more
+    /// log in from there, are logged out by this.
     ///
     /// # Errors
     /// An error of reading the users.
@@ -232,8 +249,9 @@ impl Peer {
         }
         let Some(login) = state.login.clone() else { return Ok(None) };
         let directory = accounts.directory(frond)?;
-        let is_same = |user: &&User| user.id == login.id;
-        let Some(user) = directory.users.get(&login.user).filter(is_same) else {
+        let may_stay =
+            |user: &&User| user.id == login.id && directory.may_log_in(user, self.ends());
+        let Some(user) = directory.users.get(&login.user).filter(may_stay) else {
             (state.login, state.rights) = (None, None);
             self.is_logged_in.store(false, Ordering::Release);
             return Ok(None);

@@ -11,9 +11,12 @@ use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use super::name::append_roles;
-use super::{EXTERNAL, Grants, Privilege, RoleName, UserName, builtin_roles, privilege};
+use super::{
+    EXTERNAL, Ends, Grants, Privilege, RESTRICTIONS, Restriction, RoleName, UserName,
+    builtin_roles, privilege,
+};
 use crate::common_fields::UUID_SUBTYPE;
-use crate::scram::{Credentials, Mechanism};
+use crate::scram::{Credentials, Mechanism, random_bytes};
 
 /// A user.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +31,8 @@ pub struct User {
     pub roles: Vec<RoleName>,
     /// A client's notes about it.
     pub custom_data: Option<DocumentBuf>,
+    /// From where it may log in.
+    pub restrictions: Vec<Restriction>,
 }
 
 /// A user-defined role.
@@ -39,6 +44,8 @@ pub struct Role {
     pub privileges: Vec<Privilege>,
     /// The roles it includes.
     pub roles: Vec<RoleName>,
+    /// From where those may log in who have it.
+    pub restrictions: Vec<Restriction>,
 }
 
 /// All users and roles.
@@ -71,6 +78,9 @@ impl User {
             builder.append("customData", Value::from(data));
         }
         append_roles(&mut builder, "roles", &self.roles);
+        if !self.restrictions.is_empty() {
+            Restriction::append_all(&mut builder, &self.restrictions);
+        }
         builder.build()
     }
 
@@ -92,16 +102,25 @@ impl User {
         builder.end();
     }
 
-    /// The user of a document that a tool brings.
+    /// The user of a document that a tool brings; it gets an id if it has none, as users of
+    /// servers before 4.0.9 have.
     ///
     /// # Errors
-    /// `BadValue` if it is none of a user; `CommandNotSupported` if Frond lacks what it asks for.
+    /// `BadValue` if it is none of a user; an error of the source of random numbers.
     pub fn restored(document: Document<'_>) -> Result<User, Error> {
-        refuse_restrictions(document)?;
-        User::decode(document).map_err(|error| brought(document, &error))
+        let id = match document.get("userId") {
+            None => Some(new_user_id()?),
+            Some(_) => None,
+        };
+        User::decode_with(document, id).map_err(|error| brought(document, &error))
     }
 
     fn decode(document: Document<'_>) -> Result<User, Error> {
+        User::decode_with(document, None)
+    }
+
+    /// Reads a user, who gets this id if they have none.
+    fn decode_with(document: Document<'_>, id: Option<[u8; 16]>) -> Result<User, Error> {
         let stored = document.get("credentials").and_then(|value| value.as_document());
         let stored = stored.ok_or_else(|| damaged("credentials"))?;
         let mut credentials = Vec::new();
@@ -113,7 +132,8 @@ impl User {
         }
         let id = match document.get("userId") {
             Some(Value::Binary(binary)) => binary.bytes.try_into().ok(),
-            _ => None,
+            Some(_) => None,
+            None => id,
         };
         Ok(User {
             name: UserName { database: text(document, "db")?, user: text(document, "user")? },
@@ -124,6 +144,7 @@ impl User {
                 .get("customData")
                 .and_then(|data| data.as_document())
                 .map(|data| data.to_buf()),
+            restrictions: restrictions(document)?,
         })
     }
 }
@@ -137,15 +158,17 @@ impl Role {
         self.name.append(&mut builder);
         Privilege::append_all(&mut builder, "privileges", &self.privileges);
         append_roles(&mut builder, "roles", &self.roles);
+        if !self.restrictions.is_empty() {
+            Restriction::append_all(&mut builder, &self.restrictions);
+        }
         builder.build()
     }
 
     /// The role of a document that a tool brings.
     ///
     /// # Errors
-    /// `BadValue` if it is none of a role; `CommandNotSupported` if Frond lacks what it asks for.
+    /// `BadValue` if it is none of a role.
     pub fn restored(document: Document<'_>) -> Result<Role, Error> {
-        refuse_restrictions(document)?;
         Role::decode(document).map_err(|error| brought(document, &error))
     }
 
@@ -157,6 +180,7 @@ impl Role {
             privileges: Privilege::read_all(privileges.iter())
                 .map_err(|error| Error::damaged(format!("a stored role: {}", error.message)))?,
             roles: roles(document)?,
+            restrictions: restrictions(document)?,
         })
     }
 }
@@ -214,6 +238,14 @@ impl Directory {
         privileges
     }
 
+    /// Whether a user may log in over such a connection.
+    pub fn may_log_in(&self, user: &User, ends: Ends) -> bool {
+        let roles = self.with_included(&user.roles);
+        let of_roles = roles.iter().filter_map(|role| self.roles.get(role));
+        let of_roles = of_roles.map(|role| &role.restrictions);
+        of_roles.chain([&user.restrictions]).all(|list| Restriction::is_any_met(list, ends))
+    }
+
     /// Returns the rights of a user with `roles`.
     pub fn grants_of(&self, roles: &[RoleName]) -> Grants {
         Grants::new(self.privileges_of(roles))
@@ -226,15 +258,16 @@ fn brought(document: Document<'_>, error: &Error) -> Error {
     Error::invalid(Code::BadValue, format!("user or role {id}: {}", error.message))
 }
 
-/// Refuses restrictions: without them more logins would be taken than before.
-fn refuse_restrictions(document: Document<'_>) -> Result<(), Error> {
-    let restrictions = document.get("authenticationRestrictions").and_then(|it| it.as_array());
-    if restrictions.is_none_or(|restrictions| restrictions.iter().next().is_none()) {
-        return Ok(());
-    }
-    let id = document.get("_id").and_then(|id| id.as_str()).unwrap_or_default();
-    let message = format!("{id} has authenticationRestrictions, which Frond doesn't support");
-    Err(Error::invalid(Code::CommandNotSupported, message))
+/// Makes the id of a new user: a random UUID.
+///
+/// # Errors
+/// As [`random_bytes`].
+pub fn new_user_id() -> Result<[u8; 16], Error> {
+    let bytes = random_bytes(16)?;
+    let mut id: [u8; 16] =
+        bytes.try_into().map_err(|_| Error::internal("sixteen bytes were asked for"))?;
+    (id[6], id[8]) = (id[6] & 0x0f | 0x40, id[8] & 0x3f | 0x80);
+    Ok(id)
 }
 
 fn damaged(name: &str) -> Error {
@@ -252,6 +285,16 @@ fn roles(document: Document<'_>) -> Result<Vec<RoleName>, Error> {
     RoleName::read_all(roles.iter(), "").map_err(|_| damaged("roles"))
 }
 
+fn restrictions(document: Document<'_>) -> Result<Vec<Restriction>, Error> {
+    match document.get(RESTRICTIONS) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => {
+            Restriction::read_all(list.iter()).map_err(|_| damaged(RESTRICTIONS))
+        }
+        Some(_) => Err(damaged(RESTRICTIONS)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,7 +303,14 @@ mod tests {
     fn role(name: &str, roles: &[&str], privileges: Vec<Privilege>) -> Role {
         let name_of = |role: &str| RoleName { database: "shop".to_owned(), role: role.to_owned() };
         let roles = roles.iter().map(|role| name_of(role)).collect();
-        Role { name: name_of(name), privileges, roles }
+        Role { name: name_of(name), privileges, roles, restrictions: Vec::new() }
+    }
+
+    fn restriction(client: &str) -> Vec<Restriction> {
+        let document =
+            frond_doc::extended_json::parse(&format!(r#"{{"clientSource": ["{client}"]}}"#));
+        let document = document.expect("JSON");
+        Restriction::read_all([Value::from(&document)].into_iter()).expect("a restriction")
     }
 
     #[test]
@@ -275,13 +325,63 @@ mod tests {
             credentials: credentials.to_vec(),
             roles: vec![RoleName { database: "shop".to_owned(), role: "read".to_owned() }],
             custom_data: Some(frond_doc::document! { "a": 1 }),
+            restrictions: restriction("192.0.2.0/24"),
         };
         assert_eq!(User::decode(user.to_document().view()).expect("read"), user);
         let find = Privilege::new(Resource::namespace("shop", "a"), &[Action::Find]);
-        let role = role("sales", &["read"], vec![find]);
+        let role =
+            Role { restrictions: restriction("::1"), ..role("sales", &["read"], vec![find]) };
         assert_eq!(Role::decode(role.to_document().view()).expect("read"), role);
         assert!(User::decode(role.to_document().view()).is_err());
         assert!(Role::decode(user.to_document().view()).is_err());
+    }
+
+    /// Users of old servers have no id: each that is brought gets one of its own.
+    #[test]
+    fn a_user_without_an_id_gets_one_where_a_tool_brings_it_and_only_there() {
+        let credentials = DocumentBuf::empty();
+        let name = |database: &str, user: &str| {
+            let mut document = DocumentBuilder::new();
+            document.append("db", Value::String(database)).append("user", Value::String(user));
+            document.append("credentials", Value::from(&credentials));
+            document.begin_array("roles").end();
+            document.build()
+        };
+        let old = name("shop", "ann");
+        let [one, two] = [User::restored(old.view()), User::restored(old.view())];
+        let (one, two) = (one.expect("restored"), two.expect("restored"));
+        assert_ne!(one.id, two.id);
+        assert_eq!((one.id[6] >> 4, one.id[8] >> 6), (4, 2), "it is a random UUID");
+        assert!(User::decode(old.view()).is_err());
+    }
+
+    /// The restrictions of a user and of all roles must be met, included ones, too.
+    #[test]
+    fn roles_restrict_those_who_have_them() {
+        let mut directory = Directory::default();
+        let inner =
+            Role { restrictions: restriction("192.0.2.0/24"), ..role("b", &[], Vec::new()) };
+        for role in [role("a", &["b"], Vec::new()), inner] {
+            directory.roles.insert(role.name.clone(), role);
+        }
+        let user = |roles: &[&str], restrictions| User {
+            name: UserName { database: "shop".to_owned(), user: "ann".to_owned() },
+            id: [7; 16],
+            credentials: Vec::new(),
+            roles: role("", roles, Vec::new()).roles,
+            custom_data: None,
+            restrictions,
+        };
+        let from = |client: &str| Ends { client: client.parse().ok(), server: None };
+        let free = user(&[], Vec::new());
+        assert!(directory.may_log_in(&free, Ends::default()));
+        let by_role = user(&["a"], Vec::new());
+        assert!(directory.may_log_in(&by_role, from("192.0.2.9")));
+        assert!(!directory.may_log_in(&by_role, from("192.0.3.9")));
+        assert!(!directory.may_log_in(&by_role, Ends::default()));
+        let never = user(&["a"], restriction("::1"));
+        assert!(!directory.may_log_in(&never, from("192.0.2.9")));
+        assert!(!directory.may_log_in(&never, from("::1")));
     }
 
     /// Roles that include each other in a ring, and one that is gone, do no harm.

@@ -6,7 +6,7 @@ use frond_db::{DatabaseName, Error};
 use frond_doc::Value;
 
 use super::{AuthorizationRequest, VersionScope};
-use crate::access::{Action, EXTERNAL, Privilege, Resource, RoleName, UserName};
+use crate::access::{Action, EXTERNAL, Privilege, RESTRICTIONS, Resource, RoleName, UserName};
 
 impl AuthorizationRequest<'_> {
     /// The database that the users of this command belong to.
@@ -19,6 +19,14 @@ impl AuthorizationRequest<'_> {
 
     fn manage(&self, action: Action) -> Result<(), Error> {
         self.on(&[action], &self.home()?, VersionScope::All, None)
+    }
+
+    /// Checks the right to say from where users log in, if the command does.
+    fn restrict(&self) -> Result<(), Error> {
+        match self.fields()?.value(RESTRICTIONS) {
+            Some(_) => self.manage(Action::SetAuthenticationRestriction),
+            None => Ok(()),
+        }
     }
 
     /// Checks an action on the databases of all roles that a field names.
@@ -74,6 +82,7 @@ impl AuthorizationRequest<'_> {
 /// `Unauthorized` (13).
 pub fn create_user(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     request.manage(Action::CreateUser)?;
+    request.restrict()?;
     request.on_roles("roles", Action::GrantRole)
 }
 
@@ -126,7 +135,9 @@ pub fn update_user(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
         request.everywhere(Action::RevokeRole)?;
         request.on_roles("roles", Action::GrantRole)?;
     }
-    if !(password || data || mechanisms || roles) {
+    request.restrict()?;
+    let restricts = fields.value(RESTRICTIONS).is_some();
+    if !(password || data || mechanisms || roles || restricts) {
         request.manage(Action::ChangePassword)?;
     }
     Ok(())
@@ -164,6 +175,7 @@ pub fn revoke_roles(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn create_role(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     request.manage(Action::CreateRole)?;
+    request.restrict()?;
     request.on_privileges(Action::GrantRole)?;
     request.on_roles("roles", Action::GrantRole)
 }
@@ -174,6 +186,7 @@ pub fn create_role(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
 /// `Unauthorized` (13).
 pub fn update_role(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     request.everywhere(Action::RevokeRole)?;
+    request.restrict()?;
     request.on_privileges(Action::GrantRole)?;
     request.on_roles("roles", Action::GrantRole)
 }

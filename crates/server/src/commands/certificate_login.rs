@@ -9,6 +9,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{EXTERNAL, UserName};
+use crate::commands::login::check_restrictions;
 use crate::fields::Fields;
 use crate::logins::EndedLogin;
 use crate::request::{Answer, Request};
@@ -89,6 +90,7 @@ fn prove(request: &Request<'_>, user: Option<&UserName>, named: Option<&str>) ->
     let server = request.server;
     let directory = server.accounts.directory(&server.frond)?;
     let known = directory.users.get(user).ok_or_else(|| failed("Authentication failed."))?;
+    check_restrictions(request, user).map_err(|_| failed("Authentication failed."))?;
     request.peer.log_in(user.clone(), known.id)
 }
 

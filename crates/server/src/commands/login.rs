@@ -20,6 +20,9 @@ use crate::peer::{Conversation, Stage};
 use crate::request::{Answer, Request};
 use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism, OF_ROUTERS};
 
+/// `AuthenticationRestrictionUnmet`
+const RESTRICTION_UNMET: Code = Code::Location(214);
+
 /// The answer to a step of a login.
 struct Step {
     conversation: i32,
@@ -165,6 +168,9 @@ pub fn go_on(request: &Request<'_>) -> Answer {
 
 /// Logs in a user who has proved their identity, and records it.
 fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<(), Error> {
+    if let Err(reason) = check_restrictions(request, &login.user) {
+        return Err(reported_failure(request, &login, &reason));
+    }
     let done = request.peer.log_in(login.user.clone(), id);
     let ended = EndedLogin::of(&login);
     match &done {
@@ -172,6 +178,24 @@ fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<()
         Err(error) => ended.report_failure(request.server, request.peer, error, error),
     }
     done
+}
+
+/// Checks that a user may log in over the request's connection.
+///
+/// # Errors
+/// `AuthenticationRestrictionUnmet` (214), for the operator; what reading the users may meet.
+pub fn check_restrictions(request: &Request<'_>, name: &UserName) -> Result<(), Error> {
+    let (server, ends) = (request.server, request.peer.ends());
+    let directory = server.accounts.directory(&server.frond)?;
+    if directory.users.get(name).is_none_or(|user| directory.may_log_in(user, ends)) {
+        return Ok(());
+    }
+    let shown = |address: Option<std::net::IpAddr>| {
+        address.map_or_else(|| "no address".to_owned(), |address| address.to_string())
+    };
+    let (client, local) = (shown(ends.client), shown(ends.server));
+    let message = format!("No restriction allows a login from {client} at {local}");
+    Err(Error::invalid(RESTRICTION_UNMET, message))
 }
 
 /// Reports that a login has failed: to the operator why, to the client only that.

@@ -6,11 +6,12 @@ use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{
-    Directory, EXTERNAL, Privilege, Role, RoleName, append_roles, builtin_roles, privilege,
+    Directory, EXTERNAL, Privilege, RESTRICTIONS, Restriction, Role, RoleName, append_roles,
+    builtin_roles, privilege,
 };
 use crate::commands::login::home;
 use crate::commands::reply;
-use crate::commands::users::{check_roles, grant, read_roles};
+use crate::commands::users::{append_inherited, check_roles, grant, read_restrictions, read_roles};
 use crate::request::{Answer, Request};
 
 const ROLE_EXISTS: Code = Code::Location(51_002);
@@ -114,7 +115,7 @@ pub fn create(request: &Request<'_>) -> Answer {
     let privileges = read_privileges(&name, privileges)?;
     let roles = fields.array("roles")?.ok_or_else(|| fields.missing("roles"))?;
     let roles = RoleName::read_all(roles.iter(), &name.database)?;
-    fields.refuse("authenticationRestrictions")?;
+    let restrictions = read_restrictions(&mut fields)?.unwrap_or_default();
     fields.finish()?;
     let server = request.server;
     server.accounts.change(&server.frond, |directory| {
@@ -123,7 +124,7 @@ pub fn create(request: &Request<'_>) -> Answer {
             return Err(Error::invalid(ROLE_EXISTS, message));
         }
         check_included(directory, &name, &roles)?;
-        let role = Role { name, privileges, roles };
+        let role = Role { name, privileges, roles, restrictions };
         Ok((vec![stored(&role)], ()))
     })?;
     Ok(DocumentBuilder::new())
@@ -137,9 +138,9 @@ pub fn update(request: &Request<'_>) -> Answer {
     let privileges = privileges.map(|values| read_privileges(&name, values)).transpose()?;
     let roles = fields.array("roles")?;
     let roles = roles.map(|roles| RoleName::read_all(roles.iter(), &name.database)).transpose()?;
-    fields.refuse("authenticationRestrictions")?;
+    let restrictions = read_restrictions(&mut fields)?;
     fields.finish()?;
-    if privileges.is_none() && roles.is_none() {
+    if privileges.is_none() && roles.is_none() && restrictions.is_none() {
         let message = "updateRole command requires at least one field to update";
         return Err(Error::invalid(Code::BadValue, message));
     }
@@ -150,6 +151,9 @@ pub fn update(request: &Request<'_>) -> Answer {
         }
         if let Some(privileges) = privileges {
             role.privileges = privileges;
+        }
+        if let Some(restrictions) = restrictions {
+            role.restrictions = restrictions;
         }
         Ok(())
     })
@@ -279,7 +283,7 @@ pub fn roles(request: &Request<'_>) -> Answer {
         other => other.is_some_and(|value| value.is_truthy()),
     };
     let shows_builtin = fields.boolean("showBuiltinRoles")?;
-    fields.boolean("showAuthenticationRestrictions")?;
+    let shows_restrictions = fields.boolean("showAuthenticationRestrictions")?;
     fields.finish()?;
     let server = request.server;
     let directory = server.accounts.directory(&server.frond)?;
@@ -299,13 +303,18 @@ pub fn roles(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("roles");
     for name in wanted.iter().filter(|name| directory.has_role(name)) {
-        answer.push(Value::from(&describe(&directory, name, shows_privileges)));
+        let shown = (shows_privileges, shows_restrictions);
+        answer.push(Value::from(&describe(&directory, name, shown)));
     }
     answer.end();
     Ok(answer)
 }
 
-fn describe(directory: &Directory, name: &RoleName, shows_privileges: bool) -> DocumentBuf {
+fn describe(
+    directory: &Directory,
+    name: &RoleName,
+    (shows_privileges, shows_restrictions): (bool, bool),
+) -> DocumentBuf {
     let made = directory.roles.get(name);
     let included = made.map_or(&[][..], |role| &role.roles);
     let mut role_document = DocumentBuilder::new();
@@ -321,6 +330,17 @@ fn describe(directory: &Directory, name: &RoleName, shows_privileges: bool) -> D
         Privilege::append_all(&mut role_document, "privileges", &own);
         let all = directory.privileges_of(std::slice::from_ref(name));
         Privilege::append_all(&mut role_document, "inheritedPrivileges", &all);
+    }
+    if shows_restrictions {
+        let own = made.map_or(&[][..], |role| &role.restrictions);
+        role_document.begin_array(RESTRICTIONS);
+        if !own.is_empty() {
+            role_document.push_begin_array();
+            Restriction::push_all(&mut role_document, own);
+            role_document.end();
+        }
+        role_document.end();
+        append_inherited(&mut role_document, directory, std::slice::from_ref(name));
     }
     role_document.build()
 }

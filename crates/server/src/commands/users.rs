@@ -8,13 +8,16 @@ use frond_db::{AccessChange, AccessKind, Error};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::{Code, Filter};
 
-use crate::access::{Directory, EXTERNAL, Privilege, RoleName, User, UserName, append_roles};
+use crate::access::{
+    Directory, EXTERNAL, Privilege, RESTRICTIONS, Restriction, RoleName, User, UserName,
+    append_roles, new_user_id,
+};
 use crate::authorization;
 use crate::commands::login::home;
 use crate::commands::reply;
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
-use crate::scram::{Credentials, Mechanism, random_bytes};
+use crate::scram::{Credentials, Mechanism};
 
 /// The version of MongoDB's documents of users and roles that these have: tools refuse others.
 pub const AUTH_SCHEMA_VERSION: i32 = 5;
@@ -27,6 +30,7 @@ struct CredentialFields {
     mechanisms: Option<Vec<Mechanism>>,
     roles: Option<Vec<RoleName>>,
     custom_data: Option<DocumentBuf>,
+    restrictions: Option<Vec<Restriction>>,
 }
 
 /// The user that a command names by its own field.
@@ -47,7 +51,7 @@ fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<CredentialFields, Er
     let roles = fields.array("roles")?;
     let roles = roles.map(|roles| RoleName::read_all(roles.iter(), &user.database)).transpose()?;
     let custom_data = fields.document("customData")?.map(|data| data.to_buf());
-    fields.refuse("authenticationRestrictions")?;
+    let restrictions = read_restrictions(fields)?;
     // Named for older servers; `digestPassword` is what counts.
     if digestor.is_some_and(|digestor| !["client", "server"].contains(&digestor)) {
         let message = "passwordDigestor must be 'client' or 'server'";
@@ -60,7 +64,17 @@ fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<CredentialFields, Er
     let is_digested = !digests || digestor == Some("client");
     let chosen = mechanisms.clone().unwrap_or_else(|| Mechanism::ALL.to_vec());
     let credentials = password.map(|password| credentials(user, password, &chosen, is_digested));
-    Ok(CredentialFields { credentials: credentials.transpose()?, mechanisms, roles, custom_data })
+    let credentials = credentials.transpose()?;
+    Ok(CredentialFields { credentials, mechanisms, roles, custom_data, restrictions })
+}
+
+/// Takes `authenticationRestrictions`.
+///
+/// # Errors
+/// As [`Restriction::read_all`].
+pub fn read_restrictions(fields: &mut Fields<'_>) -> Result<Option<Vec<Restriction>>, Error> {
+    let list = fields.array(RESTRICTIONS)?;
+    list.map(|list| Restriction::read_all(list.iter())).transpose()
 }
 
 fn read_mechanisms<'a>(names: impl Iterator<Item = Value<'a>>) -> Result<Vec<Mechanism>, Error> {
@@ -169,12 +183,9 @@ pub fn create(request: &Request<'_>) -> Answer {
             Error::invalid(Code::BadValue, message)
         })?,
     };
-    let id = random_bytes(16)?;
-    let mut id: [u8; 16] =
-        id.try_into().map_err(|_| Error::internal("sixteen bytes were asked for"))?;
-    (id[6], id[8]) = (id[6] & 0x0f | 0x40, id[8] & 0x3f | 0x80);
-    let custom_data = given.custom_data;
-    let user = User { name, id, credentials, roles, custom_data };
+    let (id, custom_data) = (new_user_id()?, given.custom_data);
+    let restrictions = given.restrictions.unwrap_or_default();
+    let user = User { name, id, credentials, roles, custom_data, restrictions };
     let server = request.server;
     server.accounts.change(&server.frond, |directory| {
         if request.rights.is_none()
@@ -201,8 +212,9 @@ pub fn update(request: &Request<'_>) -> Answer {
     let name = named(request)?;
     let given = read(&mut fields, &name)?;
     fields.finish()?;
-    let CredentialFields { credentials, mechanisms, roles, custom_data } = given;
-    if credentials.is_none() && mechanisms.is_none() && roles.is_none() && custom_data.is_none() {
+    let CredentialFields { credentials, mechanisms, roles, custom_data, restrictions } = given;
+    let changes_login = credentials.is_some() || mechanisms.is_some() || restrictions.is_some();
+    if !changes_login && roles.is_none() && custom_data.is_none() {
         let message = "Must specify at least one field to update in updateUser";
         return Err(Error::invalid(Code::BadValue, message));
     }
@@ -213,6 +225,9 @@ pub fn update(request: &Request<'_>) -> Answer {
         }
         if let Some(data) = custom_data {
             user.custom_data = Some(data);
+        }
+        if let Some(restrictions) = restrictions {
+            user.restrictions = restrictions;
         }
         match (credentials, mechanisms) {
             (Some(credentials), _) => user.credentials = credentials,
@@ -320,6 +335,7 @@ struct Shown {
     credentials: bool,
     privileges: bool,
     custom_data: bool,
+    restrictions: bool,
 }
 
 /// `usersInfo`
@@ -329,8 +345,8 @@ pub fn users(request: &Request<'_>) -> Answer {
         credentials: fields.boolean("showCredentials")?,
         privileges: fields.boolean("showPrivileges")?,
         custom_data: fields.optional_boolean("showCustomData")?.unwrap_or(true),
+        restrictions: fields.boolean("showAuthenticationRestrictions")?,
     };
-    fields.boolean("showAuthenticationRestrictions")?;
     let filter = fields.document("filter")?.map(Filter::parse_test).transpose()?;
     fields.finish()?;
     let server = request.server;
@@ -380,12 +396,34 @@ fn describe(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
         description.push(Value::String(mechanism.name()));
     }
     description.end();
-    if shown.privileges {
+    if shown.privileges || shown.restrictions {
         append_roles(&mut description, "inheritedRoles", &directory.with_included(&user.roles));
         let privileges = directory.privileges_of(&user.roles);
         Privilege::append_all(&mut description, "inheritedPrivileges", &privileges);
+        append_inherited(&mut description, directory, &user.roles);
+    }
+    if shown.restrictions {
+        Restriction::append_all(&mut description, &user.restrictions);
     }
     description.build()
+}
+
+/// Appends the restrictions of roles and of all that they include, a list for each.
+pub fn append_inherited(
+    description: &mut DocumentBuilder,
+    directory: &Directory,
+    roles: &[RoleName],
+) {
+    description.begin_array("inheritedAuthenticationRestrictions");
+    for role in directory.with_included(roles) {
+        let role = directory.roles.get(&role).filter(|role| !role.restrictions.is_empty());
+        if let Some(role) = role {
+            description.push_begin_array();
+            Restriction::push_all(description, &role.restrictions);
+            description.end();
+        }
+    }
+    description.end();
 }
 
 /// The documents of `admin.system.users`, `admin.system.roles` or `admin.system.version`, as tools

@@ -50,6 +50,11 @@ pub(super) fn accept(
     let Some(peer) = shared.connect(address) else {
         return shared.log.write_refused(address, shared.connection_counts().0);
     };
+    if let IdleSocket::Tcp(stream) = &socket
+        && let Ok(local) = stream.local_addr()
+    {
+        peer.note_local_address(local.ip());
+    }
     let (shared, stop) = (Arc::clone(shared), stop.subscribe());
     connections.spawn(async move {
         let socket = match (socket, member_answer(&shared)) {

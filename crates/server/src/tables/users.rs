@@ -14,7 +14,7 @@ const fn field(name: &'static str, kind: Kind) -> Field {
 const ROLES: Field = Field::new("roles", ARRAY);
 const PRIVILEGES: Field = Field::new("privileges", Kind::EachOf(ElementType::Document));
 const RESTRICTIONS: Field =
-    Field::new("authenticationRestrictions", Kind::EachOf(ElementType::Document)).refused();
+    Field::new("authenticationRestrictions", Kind::EachOf(ElementType::Document));
 
 const fn on_user(command: &'static str, fields: &'static [Field]) -> Table {
     Table::of(command, fields).taking(TEXT).writing()
@@ -82,7 +82,7 @@ pub static INVALIDATE_USER_CACHE: Table = Table::of("invalidateUserCache", &[]);
 pub static ROLES_INFO: Table = Table::of(
     "rolesInfo",
     &[
-        field("showAuthenticationRestrictions", FLAG).idle(),
+        field("showAuthenticationRestrictions", FLAG),
         field("showBuiltinRoles", FLAG),
         field("showPrivileges", Kind::Any),
     ],
@@ -92,7 +92,7 @@ pub static USERS_INFO: Table = Table::of(
     "usersInfo",
     &[
         field("filter", OBJECT),
-        field("showAuthenticationRestrictions", FLAG).idle(),
+        field("showAuthenticationRestrictions", FLAG),
         field("showCredentials", FLAG),
         field("showCustomData", FLAG),
         field("showPrivileges", FLAG),

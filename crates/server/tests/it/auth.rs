@@ -322,8 +322,12 @@ fn commands_of_users_answer_as_mongodbs() {
         (r#"{"createUser": "bob", "pwd": "\u0007", "roles": []}"#, 2),
         (r#"{"createUser": "bob", "pwd": "x", "roles": [], "digestPassword": false}"#, 2),
         (
-            r#"{"createUser": "bob", "pwd": "x", "roles": [], "authenticationRestrictions": [{"clientSource": ["127.0.0.1"]}]}"#,
-            115,
+            r#"{"createUser": "bob", "pwd": "x", "roles": [], "authenticationRestrictions": [{"clientSource": ["here"]}]}"#,
+            2,
+        ),
+        (
+            r#"{"createUser": "bob", "pwd": "x", "roles": [], "authenticationRestrictions": [{}]}"#,
+            162,
         ),
         (r#"{"createUser": "bob", "pwd": "x", "roles": [], "what": 1}"#, 40415),
         (r#"{"updateUser": "bob", "pwd": "x"}"#, 11),
@@ -506,10 +510,74 @@ fn users_and_roles_of_a_dump_are_restored() {
     assert_eq!(root.code("admin", nothing), 2);
     root.ok("admin", r#"{"insert": "tempusers", "documents": [{"user": "x", "db": "shop"}]}"#);
     assert_eq!(root.code("admin", &merge("", false)), 2);
-    let restricted = r#"{"update": "tempusers", "updates": [{"q": {"user": "x"}, "u": {"$set":
-        {"authenticationRestrictions": [{"clientSource": ["10.0.0.1"]}]}}}]}"#;
-    root.ok("admin", restricted);
-    assert_eq!(root.code("admin", &merge("", false)), 115);
+    root.ok("admin", r#"{"delete": "tempusers", "deletes": [{"q": {"user": "x"}, "limit": 0}]}"#);
+    // A user of a server before 4.0.9, who may log in from elsewhere.
+    let old = r#"{"update": "tempusers", "updates": [{"q": {"user": "ann"}, "u": {"$unset": {"userId": 1},
+        "$set": {"authenticationRestrictions": [{"clientSource": ["10.0.0.1"]}]}}}]}"#;
+    root.ok("admin", old);
+    root.ok("admin", &merge("", true));
+    let ann =
+        text(&root.ok("shop", r#"{"usersInfo": "ann", "showAuthenticationRestrictions": true}"#));
+    assert!(ann.contains("userId") && ann.contains("10.0.0.1"), "{ann}");
+    assert!(server.client().0.log_in("shop", "ann", "secret").is_err());
+}
+
+/// From where a user may log in, by the user's own list and by those of all roles; a change holds
+/// at once.
+#[test]
+fn users_log_in_from_where_they_may() {
+    let (server, mut root) = start();
+    let here = r#"[{"clientSource": ["192.0.2.1"]}, {"clientSource": ["127.0.0.0/8"], "serverAddress": ["127.0.0.1"]}]"#;
+    let there = r#"[{"clientSource": ["192.0.2.0/24"]}]"#;
+    let make = |user: &str, roles: &str, restrictions: &str| {
+        format!(
+            r#"{{"createUser": "{user}", "pwd": "x", "roles": [{roles}],
+                "authenticationRestrictions": {restrictions}}}"#
+        )
+    };
+    let role = |name: &str, roles: &str, restrictions: &str| {
+        format!(
+            r#"{{"createRole": "{name}", "privileges": [], "roles": [{roles}],
+                "authenticationRestrictions": {restrictions}}}"#
+        )
+    };
+    root.ok("shop", &role("inner", "\"read\"", there));
+    root.ok("shop", &role("outer", "\"inner\"", "[]"));
+    root.ok("shop", &make("ann", "\"read\"", here));
+    root.ok("shop", &make("ben", "\"read\"", there));
+    root.ok("shop", &make("cleo", "\"outer\"", here));
+    let mut ann = logged_in(&server, "shop", "ann", "x");
+    ann.ok("shop", r#"{"find": "c"}"#);
+    for user in ["ben", "cleo"] {
+        let failed = server.client().0.log_in("shop", user, "x");
+        let Err(ClientError::Command { answer, .. }) = failed else { panic!("{user}: {failed:?}") };
+        assert_eq!(answer.get("code"), Some(Value::Int32(18)), "{user}");
+    }
+    let cleo = root.ok("shop", r#"{"usersInfo": "cleo", "showAuthenticationRestrictions": true}"#);
+    let users = cleo.get("users").and_then(|it| it.as_array()).expect("users");
+    let cleo = users.get(0).and_then(|it| it.as_document()).expect("one");
+    let expected = extended_json::parse(&format!(r#"{{"own": {here}, "inherited": [{there}]}}"#));
+    let expected = expected.expect("JSON");
+    assert_eq!(cleo.get("authenticationRestrictions"), expected.get("own"));
+    assert_eq!(cleo.get("inheritedAuthenticationRestrictions"), expected.get("inherited"));
+    let shown = text(&root.ok("shop", r#"{"usersInfo": "cleo"}"#));
+    assert!(!shown.contains("clientSource"), "{shown}");
+    // What is set later is for those who have logged in, too.
+    root.ok("shop", r#"{"updateRole": "inner", "authenticationRestrictions": []}"#);
+    logged_in(&server, "shop", "cleo", "x").ok("shop", r#"{"find": "c"}"#);
+    let update = format!(r#"{{"updateUser": "ann", "authenticationRestrictions": {there}}}"#);
+    root.ok("shop", &update);
+    assert_eq!(ann.code("shop", r#"{"find": "c"}"#), 13);
+    // That takes a right of its own.
+    let manage = r#"{"createRole": "users", "roles": [], "privileges": [{"resource":
+        {"db": "shop", "collection": ""}, "actions": ["createUser", "changePassword", "createRole"]}]}"#;
+    root.ok("shop", manage);
+    root.ok("shop", r#"{"createUser": "dan", "pwd": "x", "roles": ["users"]}"#);
+    let mut dan = logged_in(&server, "shop", "dan", "x");
+    dan.ok("shop", r#"{"createUser": "eva", "pwd": "x", "roles": []}"#);
+    for command in [update, make("fay", "", there), role("other", "", there)] {
+        assert_eq!(dan.code("shop", &command), 13, "{command}");
+    }
 }
 
 /// Without `--auth` users can be made, and no client has to log in.
