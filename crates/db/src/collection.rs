@@ -53,7 +53,7 @@ pub use crate::interrupt::Interrupt;
 pub use crate::session::FindAndModifyReport;
 pub use check::{Checked, CheckedIndex};
 pub use cursor::Cursor;
-pub use explain::Effort;
+pub use explain::{Effort, ExecutedSearch};
 pub use tail::Tail;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};

@@ -33,6 +33,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
+use frond_query::examined::{self, Latches};
 use frond_store::io::pause;
 
 /// Collections share latches by chance: this many make it rare.
@@ -198,13 +199,10 @@ impl Contention {
         debug_assert!(databases.is_sorted_by(|left, right| left < right));
         debug_assert!(collections.is_sorted_by(|left, right| left < right));
         let removes = mode == LatchMode::Remover;
+        count((databases.len(), removes), (collections.len(), closes(mode, attempt)));
         let databases = databases.iter().map(|stripe| latch(&self.databases[*stripe], removes));
         let mut latches: Vec<Latch<'_>> = databases.collect();
-        let closes = match mode {
-            LatchMode::Writer => false,
-            LatchMode::Finisher => true,
-            LatchMode::Replacer | LatchMode::Remover => attempt > 0,
-        };
+        let closes = closes(mode, attempt);
         latches.extend(collections.iter().map(|stripe| latch(&self.collections[*stripe], closes)));
         latches
     }
@@ -237,12 +235,40 @@ impl Contention {
             stripes.dedup();
             stripes
         };
-        let databases = in_order(|scope| scope.database).into_iter();
-        let collections = in_order(|scope| scope.collection).into_iter();
-        let databases = databases.map(|stripe| latch(&self.databases[stripe], false));
-        let collections = collections.map(|stripe| latch(&self.collections[stripe], false));
+        let databases = in_order(|scope| scope.database);
+        let collections = in_order(|scope| scope.collection);
+        count((databases.len(), false), (collections.len(), false));
+        let databases = databases.into_iter().map(|stripe| latch(&self.databases[stripe], false));
+        let collections =
+            collections.into_iter().map(|stripe| latch(&self.collections[stripe], false));
         databases.chain(collections).collect()
     }
+}
+
+/// Whether an attempt holds the latches of its collections exclusively.
+fn closes(mode: LatchMode, attempt: u32) -> bool {
+    match mode {
+        LatchMode::Writer => false,
+        LatchMode::Finisher => true,
+        LatchMode::Replacer | LatchMode::Remover => 0 < attempt,
+    }
+}
+
+/// Counts, for the request, so many latches of databases and of collections, and whether they are
+/// held exclusively.
+fn count(databases: (usize, bool), collections: (usize, bool)) {
+    let split = |(count, is_exclusive): (usize, bool)| match is_exclusive {
+        true => (0, count as u64),
+        false => (count as u64, 0),
+    };
+    let (databases_shared, databases_exclusive) = split(databases);
+    let (collections_shared, collections_exclusive) = split(collections);
+    examined::add_latches(Latches {
+        databases_shared,
+        databases_exclusive,
+        collections_shared,
+        collections_exclusive,
+    });
 }
 
 fn latch(latch: &RwLock<()>, closes: bool) -> Latch<'_> {

@@ -68,9 +68,9 @@ pub use changes::{
 };
 pub use collection::stream::StoredDocument;
 pub use collection::{
-    AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, FindAndModify,
-    FindRequest, Interrupt, Purpose, StatementCounts, Tail, UpdateReport, UpdateStatement,
-    WriteError, WriteReport,
+    AggregateRequest, Checked, CheckedIndex, Cursor, DeleteStatement, Effort, ExecutedSearch,
+    FindAndModify, FindRequest, Interrupt, Purpose, StatementCounts, Tail, UpdateReport,
+    UpdateStatement, WriteError, WriteReport,
 };
 pub use database::Database;
 pub use error::{Error, ErrorKind};

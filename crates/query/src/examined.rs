@@ -1,5 +1,6 @@
-//! Counts what a request examines: keys, documents, the time besides, and the keys that it writes.
-//! The profiler and `currentOp` report it.
+//! Counts what a request examines: keys, documents, the time besides, and the keys that it writes;
+//! also the documents that its scans give out, and the latches that it takes. The profiler and
+//! `currentOp` report it.
 //!
 //! It is counted by thread, without a lock or an allocation: a request runs on one thread, and the
 //! workers that it has besides hand over what they counted ([`crate::cores::Workers`]).
@@ -23,6 +24,43 @@ pub struct Examined {
     pub keys_inserted: u64,
     /// Entries of indexes that were taken away.
     pub keys_deleted: u64,
+    /// Documents that scans of collections and indexes gave out.
+    pub found: i64,
+    /// Latches that were taken.
+    pub latches: Latches,
+}
+
+/// Counts of the latches that a request has taken: shared, by what writes, or exclusively, by what
+/// replaces whole trees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Latches {
+    /// Databases' latches that were shared.
+    pub databases_shared: u64,
+    /// Databases' latches that were held exclusively.
+    pub databases_exclusive: u64,
+    /// Collections' latches that were shared.
+    pub collections_shared: u64,
+    /// Collections' latches that were held exclusively.
+    pub collections_exclusive: u64,
+}
+
+impl Latches {
+    const NONE: Latches = Latches {
+        databases_shared: 0,
+        databases_exclusive: 0,
+        collections_shared: 0,
+        collections_exclusive: 0,
+    };
+
+    /// Both together.
+    pub fn and(self, other: Latches) -> Latches {
+        Latches {
+            databases_shared: self.databases_shared + other.databases_shared,
+            databases_exclusive: self.databases_exclusive + other.databases_exclusive,
+            collections_shared: self.collections_shared + other.collections_shared,
+            collections_exclusive: self.collections_exclusive + other.collections_exclusive,
+        }
+    }
 }
 
 /// The counts of a running request, for other threads to read.
@@ -91,6 +129,8 @@ impl Examined {
         used_disk: false,
         keys_inserted: 0,
         keys_deleted: 0,
+        found: 0,
+        latches: Latches::NONE,
     };
 
     /// Both together.
@@ -102,6 +142,8 @@ impl Examined {
             used_disk: self.used_disk || other.used_disk,
             keys_inserted: self.keys_inserted + other.keys_inserted,
             keys_deleted: self.keys_deleted + other.keys_deleted,
+            found: self.found + other.found,
+            latches: self.latches.and(other.latches),
         }
     }
 }
@@ -119,6 +161,22 @@ pub fn report(keys: u64, documents: u64) {
 /// Counts entries of indexes that were made and taken away.
 pub fn add_written(keys_inserted: u64, keys_deleted: u64) {
     add(Examined { keys_inserted, keys_deleted, ..Examined::NOTHING });
+}
+
+/// Counts keys, documents, and those of them that a scan gave out.
+pub fn add_scanned(keys: u64, documents: u64, found: u64) {
+    let found = i64::try_from(found).unwrap_or(i64::MAX);
+    add(Examined { keys, documents, found, ..Examined::NOTHING });
+}
+
+/// Counts one less that a scan gave out: a script refused it later.
+pub fn take_back() {
+    add(Examined { found: -1, ..Examined::NOTHING });
+}
+
+/// Counts latches that were taken.
+pub fn add_latches(latches: Latches) {
+    add(Examined { latches, ..Examined::NOTHING });
 }
 
 /// Counts keys and documents.
@@ -159,7 +217,18 @@ mod tests {
         assert_eq!(taken.and(disk), Examined { used_disk: true, ..taken });
         add_written(2, 1);
         add_written(1, 0);
+        add_latches(Latches { collections_shared: 2, ..Latches::default() });
+        add_latches(Latches {
+            collections_shared: 1,
+            databases_exclusive: 1,
+            ..Latches::default()
+        });
+        add_scanned(0, 0, 4);
+        take_back();
         let written = take();
+        let expected =
+            Latches { collections_shared: 3, databases_exclusive: 1, ..Latches::default() };
+        assert_eq!((written.latches, written.found), (expected, 3));
         assert_eq!((written.keys_inserted, written.keys_deleted, written.keys), (3, 1, 0));
     }
 

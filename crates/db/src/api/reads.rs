@@ -5,8 +5,8 @@ use frond_doc::{Array, Document, DocumentBuf, ValueBuf};
 use crate::collection::explain::pipeline;
 use crate::collection::stream::StoredDocument;
 use crate::collection::{
-    AggregateRequest, Cursor, Effort, FindRequest, Purpose, Tail, aggregate, count, distinct,
-    explain, find, stored_functions, stream, tail,
+    AggregateRequest, Cursor, Effort, ExecutedSearch, FindRequest, Purpose, Tail, aggregate, count,
+    distinct, explain, find, stored_functions, stream, tail,
 };
 use crate::database::Database;
 use crate::error::Error;
@@ -134,6 +134,21 @@ impl Database {
         request: &FindRequest,
     ) -> Result<Option<[String; 2]>, Error> {
         explain::query_hashes(self, collection, request)
+    }
+
+    /// Returns what a search that has run did, as [`Database::explain_as`] shows the stages of one
+    /// that it runs; `None` if that can't be known from what was counted.
+    ///
+    /// # Errors
+    /// As [`Database::find`].
+    pub fn executed_stages(
+        &self,
+        collection: &str,
+        request: &FindRequest,
+        purpose: Purpose,
+        executed: &ExecutedSearch<'_>,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        explain::executed_stages(self, collection, request, purpose, executed)
     }
 
     /// Returns how the search of a pipeline over `collection` would go, as [`Database::explain_as`]

@@ -62,7 +62,7 @@ pub(super) fn find(
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
     request_profile::note(|| Plan::ExpressById);
     let count = u64::from(shown.is_some());
-    examined::add_counts(count, count);
+    examined::add_scanned(count, count, count);
     Ok(Some(shown.map_or_else(Cursor::empty, Cursor::one)))
 }
 

@@ -22,7 +22,7 @@ use crate::collection::plan::{Access, Order, Source};
 use crate::collection::scan::{Scan, gathered};
 use crate::collection::search::Search;
 use crate::collection::view::filter_view;
-use crate::collection::walk::Walk;
+use crate::collection::walk::{Walk, WalkCounts};
 use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -151,7 +151,7 @@ pub(crate) fn scan_keys(
     let summary = |walk: &Walk| ScanSummary { stage: "DISTINCT_SCAN", ..walk.summary(collection) };
     request_profile::note(|| Plan::Scans(walks.iter().map(summary).collect()));
     let scanned = scan_walks(reader, &mut walks, place, interrupt, values);
-    walks.iter().for_each(|walk| walk.count_since((0, 0)));
+    walks.iter().for_each(|walk| walk.count_since(WalkCounts::default()));
     scanned?;
     Ok(walks)
 }

@@ -14,6 +14,7 @@
 //! The plan that is shown is the one that runs: both come from one call of the planner, and the
 //! counters are those of the very scan.
 
+mod executed;
 mod express;
 mod hashes;
 pub(crate) mod pipeline;
@@ -36,6 +37,8 @@ use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index};
+pub use executed::ExecutedSearch;
+pub(crate) use executed::executed_stages;
 use hashes::Hashes;
 use planned::PlannedQuery;
 use stage::{Stage, number, parsed_query};

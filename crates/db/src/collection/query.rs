@@ -39,6 +39,8 @@ pub(crate) struct Query {
 pub(crate) enum Detail {
     /// The one that was chosen.
     Chosen,
+    /// The same, of a search that has run already.
+    Executed,
     /// Those that were considered, too.
     Considered,
 }
@@ -102,7 +104,10 @@ pub(super) fn query_of(
         _ => Vec::new(),
     };
     let allowed = found.as_ref().and_then(|found| search.allowed(database.frond(), found));
-    let collection = search.access(database.frond(), reader, found)?;
+    let collection = match detail {
+        Detail::Executed => search.access_again(database.frond(), reader, found)?,
+        Detail::Chosen | Detail::Considered => search.access(database.frond(), reader, found)?,
+    };
     let has_index_filter = allowed.is_some();
     Ok(Query { collection, filter, order, projection, rejected, has_index_filter })
 }

@@ -35,7 +35,7 @@ use frond_query::index::FieldKind;
 use frond_query::large::NeededPaths;
 use frond_query::metadata::MetadataKind;
 use frond_query::script_batches::BatchReader;
-use frond_query::{Filter, SortPattern};
+use frond_query::{Filter, SortPattern, examined};
 use frond_store::budget::Reservation;
 
 use crate::collection::covered::Cover;
@@ -424,7 +424,10 @@ impl<'a> Scan<'a> {
                 }))
             };
             match waiting.next(filter.memory(), &mut read, &test)? {
-                Some((_, false)) => self.walks[place].returned -= 1,
+                Some((_, false)) => {
+                    self.walks[place].returned -= 1;
+                    examined::take_back();
+                }
                 next => break next,
             }
         };

@@ -115,6 +115,23 @@ impl Search<'_> {
         reader: &Reader<'_>,
         collection: Option<Arc<Collection>>,
     ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
+        let chosen = self.access_again(frond, reader, collection)?;
+        if let Some((collection, access)) = &chosen {
+            count_uses(frond, collection, access, self.placed.is_some());
+        }
+        Ok(chosen)
+    }
+
+    /// As [`Search::access`], for a search that has run: its indexes aren't used once more.
+    ///
+    /// # Errors
+    /// As [`Search::access`].
+    pub fn access_again(
+        &self,
+        frond: &Frond,
+        reader: &Reader<'_>,
+        collection: Option<Arc<Collection>>,
+    ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
         let Some(collection) = collection else {
             return match self.filter.text() {
                 Some(_) => Err(plan::no_text_index()),
@@ -141,7 +158,6 @@ impl Search<'_> {
             }
             None => plan::choose(reader, &collection, &OwnFacts::default(), request)?,
         };
-        count_uses(frond, &collection, &access, self.placed.is_some());
         Ok(Some((collection, access)))
     }
 }

@@ -68,6 +68,17 @@ pub(crate) struct Walk {
 /// on.
 pub type VisitKey<'v> = dyn FnMut(&[u8], Option<Bytes>) -> Result<bool, Error> + 'v;
 
+/// The counts of a walk, as they are shown.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct WalkCounts {
+    /// Entries of an index.
+    pub keys: u64,
+    /// Documents that were read.
+    pub documents: u64,
+    /// Documents that came out.
+    pub returned: u64,
+}
+
 impl Walk {
     /// Begins to walk along `path`, which was chosen for `collection`.
     pub fn new(collection: &Collection, path: AccessPath) -> Walk {
@@ -199,12 +210,12 @@ impl Walk {
         Ok((1 < parts.len()).then(|| parts.into_iter().map(walk).collect()))
     }
 
-    /// Returns the numbers of keys and documents that were read, as they are shown: a document read
-    /// by its `_id`, or by its place in a time series, counts as a key, too.
-    pub fn examined(&self) -> (u64, u64) {
+    /// Returns what was read, as it is shown: a document read by its `_id`, or by its place in a
+    /// time series, counts as a key, too.
+    pub fn examined(&self) -> WalkCounts {
         let has_keys = self.is_of_id || self.parts_of_place.is_some();
         let keys = if has_keys { self.documents_examined } else { self.keys_examined };
-        (keys, self.documents_examined)
+        WalkCounts { keys, documents: self.documents_examined, returned: self.returned }
     }
 
     /// Whether the walk, which hasn't begun, gives the document of one `_id`.
@@ -215,9 +226,13 @@ impl Walk {
     }
 
     /// Counts for the request what was read since it had read so much.
-    pub fn count_since(&self, (keys, documents): (u64, u64)) {
+    pub fn count_since(&self, before: WalkCounts) {
         let now = self.examined();
-        examined::add_counts(now.0 - keys, now.1 - documents);
+        examined::add_scanned(
+            now.keys - before.keys,
+            now.documents - before.documents,
+            now.returned - before.returned,
+        );
     }
 
     /// Returns its form in a plan.

@@ -147,7 +147,10 @@ fn argument_of<'d>(command: Document<'d>) -> Value<'d> {
 }
 
 /// The search of a `distinct`, of the field whose values it gives.
-fn distinct_search(command: Document<'_>) -> Result<FindRequest, Error> {
+///
+/// # Errors
+/// As [`distinct::read`].
+pub fn distinct_search(command: Document<'_>) -> Result<FindRequest, Error> {
     let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
     let mut projection = DocumentBuilder::new();
     projection.append("_id", Value::Int32(0)).append(distinct.path, Value::Int32(1));

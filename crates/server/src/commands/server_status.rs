@@ -16,7 +16,7 @@ use frond_doc::{DocumentBuilder, Value};
 
 pub use self::frond::FAULT_ADVICE;
 use crate::commands::handshake::MONGODB_VERSION;
-use crate::commands::{latencies, reply};
+use crate::commands::{latches, latencies, reply};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 
@@ -29,6 +29,7 @@ const SECTIONS: &[(&str, Append)] = &[
     ("connections", activity::append_connections),
     ("extra_info", process::append_extra_info),
     ("globalLock", activity::append_global_lock),
+    ("locks", |answer, server| latches::append(answer, server.usage.work().latches())),
     ("logicalSessionRecordCache", activity::append_sessions),
     ("mem", process::append_mem),
     ("metrics", metrics::append),

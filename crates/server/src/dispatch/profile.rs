@@ -6,6 +6,7 @@
 //! statement that came alone is that of its command; the others' commands are logged besides, as
 //! `$cmd`.
 
+mod execution;
 mod operation;
 mod shape;
 

@@ -2,6 +2,7 @@
 //! examined for that, and documents that expired. `serverStatus.metrics` shows the counts.
 
 use frond_db::request_profile::{Plan, RequestProfile};
+use frond_query::examined::Latches;
 
 use super::Counters;
 
@@ -59,6 +60,7 @@ pub struct Expired {
 pub struct Work {
     documents: Counters<4>,
     examined: Counters<6>,
+    latches: Counters<4>,
     expired: Counters<2>,
 }
 
@@ -89,6 +91,20 @@ impl Work {
         for (position, count) in counts.into_iter().enumerate().filter(|(_, count)| 0 < *count) {
             self.examined.add(position, count);
         }
+        let Latches { databases_shared, databases_exclusive, .. } = work.examined.latches;
+        let Latches { collections_shared, collections_exclusive, .. } = work.examined.latches;
+        let counts =
+            [databases_shared, databases_exclusive, collections_shared, collections_exclusive];
+        for (position, count) in counts.into_iter().enumerate().filter(|(_, count)| 0 < *count) {
+            self.latches.add(position, count);
+        }
+    }
+
+    /// Returns the latches that commands have taken.
+    pub fn latches(&self) -> Latches {
+        let [databases_shared, databases_exclusive, collections_shared, collections_exclusive] =
+            self.latches.read();
+        Latches { databases_shared, databases_exclusive, collections_shared, collections_exclusive }
     }
 
     /// Counts a command that took longer than its `maxTimeMS`.

@@ -1,6 +1,6 @@
 //! The profiler: levels of databases, what `system.profile` has, and what may be done with it.
 
-use frond_doc::{DocumentBuf, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::wire::DocumentSequence;
 
 use crate::running::{Running, TestClient, json};
@@ -179,6 +179,107 @@ fn a_sort_is_recorded_and_the_hashes_are_those_of_explain() {
     client.ok("test", r#"{"profile": 2}"#);
     client.ok("test", r#"{"find": "c", "filter": {"a": 1}, "sort": {"a": 1}}"#);
     assert!(entries(&mut client, "{}")[0].get("hasSortStage").is_none());
+}
+
+/// What `explain` runs again to find out, of a search that was answered whole.
+#[test]
+fn the_stages_of_a_search_are_recorded_as_explain_shows_them() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<DocumentBuf> =
+        (0..300).map(|id| document! { "_id": id, "a": id % 5, "b": id }).collect();
+    let sequence = DocumentSequence { name: "documents".to_owned(), documents };
+    let insert = document! { "insert": "c" };
+    client.0.command_with("test", insert.view(), vec![sequence]).expect("inserted");
+    client.ok("test", r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#);
+    let stages_of = |client: &mut TestClient, command: &str| {
+        client.ok("test", r#"{"profile": 2}"#);
+        client.ok("test", command);
+        client.ok("test", r#"{"profile": 0}"#);
+        let [entry] = &entries(client, "{}")[..] else { panic!("{command} is recorded once") };
+        client.ok("test", r#"{"drop": "system.profile"}"#);
+        assert_eq!(entry.get("storage"), Some(Value::from(&document! {})));
+        assert_eq!(entry.get("locks"), Some(Value::from(&document! {})), "a read takes none");
+        entry.get("execStats").map(|stages| stages.as_document().unwrap().to_buf())
+    };
+    for command in [
+        r#"{"find": "c", "filter": {"_id": 3}}"#,
+        r#"{"find": "c", "filter": {"_id": 3}, "hint": "_id_"}"#,
+        r#"{"find": "c", "filter": {"b": {"$lt": 7}}}"#,
+        r#"{"find": "c", "filter": {"b": {"$lt": 7}}, "sort": {"b": -1}, "limit": 3}"#,
+        r#"{"find": "c", "filter": {"a": 2, "b": {"$gt": 150}}, "skip": 4, "limit": 10}"#,
+        r#"{"find": "c", "filter": {"a": 2}, "projection": {"a": 1, "_id": 0}}"#,
+        r#"{"find": "c", "skip": 250}"#,
+        r#"{"find": "no"}"#,
+        r#"{"count": "c"}"#,
+        r#"{"count": "c", "query": {"a": 1}}"#,
+        r#"{"count": "c", "query": {"b": {"$lt": 9}}, "skip": 2}"#,
+        r#"{"distinct": "c", "key": "a"}"#,
+        r#"{"distinct": "c", "key": "b", "query": {"a": 3}}"#,
+    ] {
+        let stages = stages_of(&mut client, command).unwrap_or_else(|| panic!("{command}"));
+        let explain = format!(r#"{{"explain": {command}, "verbosity": "executionStats"}}"#);
+        let explained = client.ok("test", &explain);
+        let explained = explained.get("executionStats").and_then(|it| it.as_document()).unwrap();
+        let expected = explained.get("executionStages").and_then(|it| it.as_document()).unwrap();
+        assert_eq!(without_times(stages.view()), without_times(expected), "{command}");
+    }
+    // The rest comes later, there are two scans, a script is asked, or a view is read.
+    client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
+    for command in [
+        r#"{"find": "c", "filter": {"b": {"$lt": 7}}, "batchSize": 2}"#,
+        r#"{"find": "c", "filter": {"$or": [{"a": 1}, {"_id": 7}]}}"#,
+        r#"{"aggregate": "c", "pipeline": [{"$match": {"a": 2}}], "cursor": {}}"#,
+        r#"{"find": "v", "filter": {"_id": 3}}"#,
+    ] {
+        assert_eq!(stages_of(&mut client, command), None, "{command}");
+    }
+}
+
+/// A tree of stages without what depends on the clock.
+fn without_times(stages: Document<'_>) -> DocumentBuf {
+    let mut out = DocumentBuilder::new();
+    for (name, value) in stages.iter().filter(|(name, _)| *name != "executionTimeMillisEstimate") {
+        match value {
+            Value::Document(inner) if name == "inputStage" => {
+                out.append(name, Value::from(&without_times(inner)));
+            }
+            _ => {
+                out.append(name, value);
+            }
+        }
+    }
+    out.build()
+}
+
+/// A write shares the latches of its collection and database; a drop holds them alone.
+#[test]
+fn the_latches_that_an_operation_took_are_recorded_and_counted() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let count = |client: &mut TestClient, lock: &str, mode: &str| {
+        let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+        let found = status.get("locks").and_then(|it| it.as_document()?.get(lock));
+        let found = found.and_then(|it| it.as_document()?.get("acquireCount"));
+        let found = found.and_then(|it| it.as_document()?.get(mode)?.as_integer());
+        found.unwrap_or(0)
+    };
+    client.ok("test", r#"{"profile": 2}"#);
+    let before = count(&mut client, "Collection", "w");
+    client
+        .ok("test", r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 1}}}]}"#);
+    let after = count(&mut client, "Collection", "w");
+    client.ok("test", r#"{"profile": 0}"#);
+    let [entry] = &entries(&mut client, "{}")[..] else { panic!("it is recorded once") };
+    let once = document! { "w": 1_i64 };
+    let once = document! { "acquireCount": &once };
+    let expected = document! { "Database": &once, "Collection": &once };
+    assert_eq!(entry.get("locks"), Some(Value::from(&expected)));
+    assert_eq!(after, before + 1);
+    let removals = count(&mut client, "Database", "W");
+    client.ok("test", r#"{"dropDatabase": 1}"#);
+    assert!(removals < count(&mut client, "Database", "W"));
 }
 
 /// Documents examined in vain before an update went on in parts aren't counted.

@@ -54,9 +54,7 @@ impl PlannedQuery<'_> {
             Effort::Run | Effort::RunAll => self.run(distinct)?,
         };
         let millis = self.database.frond().steady_millis().saturating_sub(began);
-        let plan = self.stages(access, &done);
-        let plan = if distinct.is_some() { plan.renamed("IXSCAN", "DISTINCT_SCAN") } else { plan };
-        let plan = purposed(plan, purpose);
+        let plan = purposed(self.stages_done(&done), purpose);
         let each = access.paths.iter().zip(&done);
         let total = each.fold(Done::default(), |total, (path, done)| Done {
             keys: total.keys + keys_of(path, *done),
@@ -84,6 +82,15 @@ impl PlannedQuery<'_> {
 
     fn stages(self, access: &Access, done: &[Done]) -> Stage {
         plan_stages(self.collection, access, self.query, self.request, self.purpose, done)
+    }
+
+    /// The stages of the plan that runs, with the counts of each walk.
+    pub fn stages_done(self, done: &[Done]) -> Stage {
+        let plan = self.stages(self.access, done);
+        match self.distinct_part() {
+            Some(_) => plan.renamed("IXSCAN", "DISTINCT_SCAN"),
+            None => plan,
+        }
     }
 
     /// Runs the plan and returns the counts of each walk; `distinct` is the part of an index's keys
@@ -127,7 +134,7 @@ impl PlannedQuery<'_> {
     }
 
     /// The access without what counts pass over, and how many documents these are.
-    fn passed_over(self) -> Result<(Access, u64), Error> {
+    pub fn passed_over(self) -> Result<(Access, u64), Error> {
         let (mut access, skip) = (self.access.clone(), self.request.skip);
         let is_in_order = match &self.query.order {
             Order::By(_) => access.gives_order,

@@ -21,7 +21,7 @@ use frond_tree::Entry;
 
 use super::fetch::CHECK_COUNT;
 use crate::catalog::index_entry;
-use crate::collection::walk::Walk;
+use crate::collection::walk::{Walk, WalkCounts};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
@@ -48,7 +48,7 @@ impl TextScores {
     ) -> Result<Option<TextScores>, Error> {
         let mut scores = TextScores { by_id: HashMap::new(), bytes: 0, reservation };
         let is_read = scores.read_all(&mut walk, reader, interrupt);
-        walk.count_since((0, 0));
+        walk.count_since(WalkCounts::default());
         Ok(is_read?.then_some(scores))
     }
 

@@ -7,7 +7,9 @@ use frond_db::request_profile::{Plan, StatementOutcome};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::examined::Examined;
 
+use super::execution;
 use crate::authorization;
+use crate::commands::latches;
 use crate::log::{SlowOperation, append_failure, shortened};
 use crate::operations::{Operation, kind_of};
 use crate::request::{Answer, split_namespace};
@@ -43,6 +45,8 @@ pub(super) struct Counts {
     upserted: Option<i64>,
     is_exhausted: bool,
     returned: Option<i64>,
+    /// The number of documents that a `count` has, or of values that a `distinct` has.
+    counted: Option<i64>,
 }
 
 impl Counts {
@@ -54,6 +58,12 @@ impl Counts {
         match command {
             "insert" => Counts { inserted: count("n"), ..Counts::default() },
             "delete" => Counts { deleted: count("n"), ..Counts::default() },
+            "count" => Counts { counted: count("n"), ..Counts::default() },
+            "distinct" => {
+                let values = answer.get("values").and_then(|values| values.as_array());
+                let counted = values.map(|values| values.iter().count() as i64);
+                Counts { counted, ..Counts::default() }
+            }
             "update" => {
                 let upserted = answer.get("upserted").and_then(|upserted| upserted.as_array());
                 let upserted = upserted.map_or(0, |upserted| upserted.iter().count() as i64);
@@ -81,6 +91,12 @@ impl Counts {
             is_exhausted: id == Some(0),
             ..Counts::default()
         }
+    }
+
+    /// Returns how many documents or values a whole answer has.
+    pub fn found(&self) -> Option<u64> {
+        let found = self.returned.filter(|_| self.is_exhausted).or(self.counted)?;
+        u64::try_from(found).ok()
     }
 
     /// As a statement of a write has it.
@@ -137,6 +153,9 @@ impl ProfiledOperation<'_> {
         entry.append("millis", Value::Int32(millis));
         if let Some(plan) = self.plan.summary() {
             entry.append("planSummary", Value::String(&plan));
+        }
+        if let Some(stages) = execution::stages(server, self) {
+            entry.append("execStats", Value::from(&stages));
         }
         entry
             .append("ts", Value::DateTime(server.frond.engine().now_millis()))
@@ -220,6 +239,9 @@ impl ProfiledOperation<'_> {
         if has_searched {
             entry.append("queryFramework", Value::String("classic"));
         }
+        latches::append(entry, self.examined.latches);
+        // MongoDB has a field there for each thing that was read from the disk.
+        entry.begin_document("storage").end();
     }
 }
 
