@@ -38,6 +38,10 @@ pub fn initiate(request: &Request<'_>) -> Answer {
         if 1 < count {
             return begin(server, config, count);
         }
+        if server.is_primary() {
+            // Some that start a set wait from here on for the line by which it is known to lead.
+            log::leads(&server.log);
+        }
     }
     Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
 }
