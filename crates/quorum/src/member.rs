@@ -56,6 +56,9 @@ const ELECTION_TICKS: std::ops::Range<usize> = 15..25;
 /// which the next waits longer: two that stood at once would have to wait for a whole timeout.
 const LOST_TICKS: usize = 1;
 const LOST_TICKS_APART: usize = 2;
+/// How often it then asks again for promises that it didn't get: the others may have noticed the
+/// loss a moment later, or not be connected yet.
+const LOST_ROUNDS: usize = 4;
 /// A member that stands late has heard of no leader for so many ticks. By then others have stood
 /// twice, in vain: it has an entry that they lack.
 const LATE_TICKS: usize = 2 * ELECTION_TICKS.end;
@@ -102,6 +105,8 @@ pub struct Member {
     stands_late: bool,
     /// The ticks since it has heard from a leader, or has voted.
     silent_ticks: usize,
+    /// How often it still asks for promises soon, because a leader's process has ended.
+    lost_rounds: usize,
     #[cfg(test)]
     pub(crate) defect: Option<crate::defect::Defect>,
 }
@@ -183,6 +188,7 @@ impl Member {
             seed,
             stands_late: false,
             silent_ticks: 0,
+            lost_rounds: 0,
             #[cfg(test)]
             defect: None,
         };
@@ -197,6 +203,7 @@ impl Member {
             return;
         }
         self.wait_for_others();
+        self.ask_again();
         self.raw.tick();
         self.draw_timeout();
         self.confirm();
@@ -246,6 +253,24 @@ impl Member {
         let wait = LOST_TICKS + turn * LOST_TICKS_APART;
         let stands_at = raft.randomized_election_timeout().saturating_sub(wait);
         raft.election_elapsed = raft.election_elapsed.max(stands_at);
+        self.lost_rounds = LOST_ROUNDS;
+    }
+
+    /// Has a member that lost its leader, and wasn't promised enough votes, ask again once all
+    /// others have had their turn. It asks, and changes no term: so that is harmless.
+    fn ask_again(&mut self) {
+        let raft = &mut self.raw.raft;
+        if raft.leader_id != raft::INVALID_ID {
+            self.lost_rounds = 0;
+        }
+        let turns = LOST_TICKS_APART * self.configuration.voters.len().saturating_sub(1);
+        if self.lost_rounds > 0
+            && raft.state == StateRole::PreCandidate
+            && turns <= raft.election_elapsed + 1
+        {
+            self.lost_rounds -= 1;
+            raft.election_elapsed = raft.randomized_election_timeout();
+        }
     }
 
     /// Proposes an entry. It is committed if an entry with this index and term is; if one with

@@ -98,6 +98,29 @@ fn a_process_that_has_ended_is_succeeded_before_it_would_be_missed() {
     assert!(TIMEOUT_MILLIS_MIN <= missed, "{missed} ms");
 }
 
+/// One follower asks the other for its promise, which hasn't noticed yet, and doesn't stand itself.
+#[test]
+fn promises_that_were_asked_for_too_early_are_asked_for_again() {
+    let (mut world, leader) = calm_set(None).expect("a leader");
+    let followers: Vec<MemberId> =
+        world.nodes.keys().copied().filter(|id| *id != leader).collect();
+    let [first, second] = followers[..] else { panic!("a set of three") };
+    let member = |world: &mut World, id: MemberId, act: &dyn Fn(&mut Member)| {
+        act(&mut world.nodes.get_mut(&id).expect("a member").up.as_mut().expect("it runs").member);
+    };
+    member(&mut world, second, &|it| it.stand_late(true));
+    let killed_at = world.now;
+    world.nodes.get_mut(&leader).expect("a member").stop(killed_at + REST_MILLIS, false);
+    for _ in 0..2 {
+        world.step().expect("nothing is broken");
+    }
+    member(&mut world, first, &|it| it.lost(leader));
+    world.run_until(|world| killed_at + 40 <= world.now).expect("nothing is broken");
+    member(&mut world, second, &|it| it.lost(leader));
+    world.run_until(|world| world.settled().is_some()).expect("another leads");
+    assert!(world.now - killed_at < TIMEOUT_MILLIS_MIN, "{} ms", world.now - killed_at);
+}
+
 #[test]
 fn a_leader_of_which_one_member_hears_nothing_goes_on() {
     let (mut world, leader) = calm_set(None).expect("a leader");

@@ -4,7 +4,8 @@
 //! 1. Both sides first exchange their identities. Until a directory knows the members of the set,
 //!    that is all that they do, again and again.
 //! 2. Then the caller sends frames. A frame that can't be sent soon is dropped: it is sent again
-//!    some time.
+//!    some time. One that comes between a call that failed and the next waits for that: it may be a
+//!    request for a vote, at a member that has come back a moment ago.
 //! 3. Once a second, and when that has changed, the caller says what it is ([`MemberStatus`]).
 //! 4. A stream that its caller's system closes shows that the process has ended: if that was the
 //!    leader, an election begins at once. This member's own stream to it has ended, too, and it
@@ -117,6 +118,9 @@ pub fn call_until_stopped(replica: &Arc<Replica>, address: &str) {
         let Err(error) = call(replica, address) else { continue };
         // Once: a member that isn't there is not there for long.
         let line = error.to_string();
+        if let Some(outgoing) = replica.outgoing(address) {
+            outgoing.clear();
+        }
         if reported.as_ref() != Some(&line) {
             replica.log_line(&format!("member {address}: {line}"));
             reported = Some(line);
@@ -149,7 +153,6 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
         return Ok(());
     }
     let Some(outgoing) = replica.outgoing(address) else { return Ok(()) };
-    outgoing.clear();
     let mut sent: Option<(Instant, State)> = None;
     while !replica.is_stopped() {
         let (state, frame) = (replica.state(), outgoing.pop()?);
