@@ -117,8 +117,7 @@ impl Pipeline {
     ) -> Result<Pipeline, QueryError> {
         let mut parser = StageParser::new(table::find, collation);
         let mut stages = parser.stages(stages)?;
-        pushdown::push_down(&mut stages);
-        needless_orders::drop_needless(&mut stages);
+        pushdown::optimize(&mut stages);
         let pipeline = parser.pipeline(stages);
         pipeline.check_metadata()?;
         Ok(pipeline)
@@ -160,8 +159,7 @@ impl Pipeline {
             filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
         if let Some(movable) = Filter::all_of(&movable) {
             self.stages.push(matching::stage(movable));
-            pushdown::push_down(&mut self.stages);
-            needless_orders::drop_needless(&mut self.stages);
+            pushdown::optimize(&mut self.stages);
         }
         Filter::all_of(&left)
     }

@@ -109,7 +109,7 @@ fn fields_that_an_index_holds_answer_as_documents() {
             }
         }
         for rest in [
-            "{'$limit': 90}, {'$sort': {'n.x': 1, '_id': 1}}, {'$group': {'_id': null, 'n': {'$push': '$n.x'}}}",
+            "{'$limit': 500}, {'$sort': {'n.x': 1, '_id': 1}}, {'$group': {'_id': null, 'n': {'$push': '$n.x'}}}",
             "{'$sort': {'n.x': -1, '_id': 1}}, {'$group': {'_id': null, 'n': {'$push': '$_id'}}}",
             "{'$group': {'_id': null, 'n': {'$topN': {'n': 200, 'sortBy': {'n.x': 1, '_id': 1}, 'output': '$_id'}}}}",
             "{'$group': {'_id': null, 'n': {'$bottom': {'sortBy': {'n.x.z': 1, '_id': 1}, 'output': '$n.y'}}}}",

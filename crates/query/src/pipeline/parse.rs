@@ -6,6 +6,7 @@ use frond_doc::{Array, Document, Value};
 
 use super::history;
 use super::parsed::Pipeline;
+use super::pushdown::optimize;
 use super::stage::Stage;
 use crate::code::Code;
 use crate::collation::Collation;
@@ -237,7 +238,8 @@ impl StageParser {
             nested: self.nested + 1,
             ..StageParser::new(self.find, &self.collation)
         };
-        let stages = inner.stages(stages)?;
+        let mut stages = inner.stages(stages)?;
+        optimize(&mut stages);
         let pipeline = inner.pipeline(stages);
         // The pipelines of a $facet get the documents of the one around it, others find their own.
         match stage {

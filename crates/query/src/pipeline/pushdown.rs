@@ -16,14 +16,21 @@
 use std::sync::Arc;
 
 use super::matching;
+use super::needless_orders::drop_needless;
 use super::stage::{Origin, Stage};
 use crate::filter::Filter;
 
 /// A filter of more conditions stays where it is: moving them costs more than it saves.
 pub(super) const CONDITIONS_MAX: usize = 1_000;
 
+/// Moves conditions to the front, and drops the orders that nothing sees then.
+pub(super) fn optimize(stages: &mut Vec<Arc<dyn Stage>>) {
+    push_down(stages);
+    drop_needless(stages);
+}
+
 /// Moves conditions as far to the front as they may go.
-pub(super) fn push_down(stages: &mut Vec<Arc<dyn Stage>>) {
+fn push_down(stages: &mut Vec<Arc<dyn Stage>>) {
     let mut position = 1;
     while position < stages.len() {
         position += advance(stages, position);
