@@ -53,8 +53,11 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
                 Some(ExplainedStage::Other(_, next)) => next.first(),
                 _ => None,
             };
-            if !stages.last().zip(next).is_some_and(|(stage, next)| is_replaced(&**stage, &**next))
-            {
+            let is_needless = match (&stages[..], next) {
+                ([only], Some(next)) => is_replaced(only.as_ref(), next.as_ref()),
+                _ => false,
+            };
+            if !is_needless {
                 documents.push(document);
             }
             continue;
@@ -218,6 +221,14 @@ mod tests {
             (
                 r#"[{"$project": {"b": "$a", "c": "$d.e"}}, {"$match": {"$or": [{"b.x": 1}, {"_id": 2}], "c": 3}}]"#,
                 r#"[{"$match": {"$or": [{"a.x": 1}, {"_id": 2}]}}, {"$project": {"b": "$a", "c": "$d.e"}}, {"$match": {"c": 3}}]"#,
+            ),
+            (
+                r#"[{"$sort": {"a": 1}}, {"$match": {"b": 1}}, {"$sort": {"c": 1}}, {"$limit": 1}]"#,
+                r#"[{"$match": {"b": 1}}, {"$sort": {"c": 1}}, {"$limit": 1}]"#,
+            ),
+            (
+                r#"[{"$sortByCount": "$a"}, {"$sort": {"_id": 1}}]"#,
+                r#"[{"$sortByCount": "$a"}, {"$sort": {"_id": 1}}]"#,
             ),
             (
                 r#"[{"$limit": 2}, {"$match": {"a": 1}}, {"$match": {}}]"#,
