@@ -1,7 +1,7 @@
 //! Aggregation expressions: `{$add: ["$price", 1]}`.
 //!
 //! Reading order: [`node`] (what an expression is, and how it is evaluated), `parse` (from BSON),
-//! `parsed`, `constants` (what is computed before the first document), `table` (every operator,
+//! `parsed`, `equalities`, `constants` (what is computed before the first document), `table` (every operator,
 //! supported or refused; handed to the parser, since operators parse their arguments with it),
 //! `scope` (variables), `let_values`, `evaluated` (a value that is borrowed where it can be),
 //! `path` (how a field path fans out over arrays), `number` (how the four number types combine),
@@ -22,6 +22,7 @@ mod conditional;
 mod constants;
 mod convert;
 mod date;
+mod equalities;
 mod evaluated;
 mod extreme;
 mod hash;

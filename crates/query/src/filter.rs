@@ -21,6 +21,7 @@ mod equivalence;
 mod evaluate;
 mod explain;
 mod geo;
+mod implied;
 mod long_values;
 mod match_pieces;
 mod membership;

@@ -535,3 +535,56 @@ fn references_are_read_in_pipelines_and_views() {
         .expect("found");
     assert_eq!(texts(&found), "[{'r':{'$ref':'other'}}]");
 }
+
+#[test]
+fn expressions_find_documents_by_an_index() {
+    let shop = shop();
+    let documents: Vec<String> = (0..300)
+        .map(|id| match id {
+            0 => "{'_id': 0, 'a': [3], 'n': [{'x': 3}]}".to_owned(),
+            1 => "{'_id': 1, 'a': null}".to_owned(),
+            2 => "{'_id': 2, 'n': {'x': 3.0}}".to_owned(),
+            _ => format!("{{'_id': {id}, 'a': {}, 'n': {{'x': {}}}}}", id % 60, id % 50),
+        })
+        .collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(", ")));
+    index(&shop, "{'key': {'a': 1}}").expect("made");
+    index(&shop, "{'key': {'n.x': 1}}").expect("made");
+    for (expression, is_found) in [
+        ("{'$eq': ['$a', 3]}", true),
+        ("{'$eq': [3.0, '$a']}", true),
+        ("{'$eq': ['$n.x', '$$v']}", true),
+        ("{'$eq': ['$a', {'$literal': 3}]}", true),
+        ("{'$eq': ['$_id', '$$v']}", true),
+        ("{'$and': [{'$gt': ['$_id', 5]}, {'$and': [{'$eq': ['$a', '$$v']}]}]}", true),
+        ("{'$eq': ['$a', null]}", false),
+        ("{'$eq': ['$a', '$$none']}", false),
+        ("{'$eq': ['$a', '$$list']}", false),
+        ("{'$eq': ['$n.x', '$$list']}", false),
+        ("{'$eq': ['$a', '$_id']}", false),
+        ("{'$or': [{'$eq': ['$a', 3]}, {'$eq': ['$a', 4]}]}", false),
+        ("{'$not': {'$eq': ['$a', 3]}}", false),
+        ("{'$ne': ['$a', 3]}", false),
+    ] {
+        let asked = FindRequest {
+            variables: Some(json("{'v': 3, 'none': null, 'list': [3]}")),
+            ..request(&format!("{{'$expr': {expression}}}"))
+        };
+        let plan = stages(&shop.explain("things", &asked).expect("explained"));
+        assert_eq!(plan != "COLLSCAN", is_found, "{expression}: {plan}");
+        let natural = FindRequest { hint: Some(value("{'$natural': 1}")), ..asked.clone() };
+        let [mut found, mut all] =
+            [&asked, &natural].map(|request| run(&shop, "things", request).expect("found"));
+        for documents in [&mut found, &mut all] {
+            documents.sort_by_key(|document| document.get("_id").and_then(|id| id.as_integer()));
+        }
+        assert_eq!(texts(&found), texts(&all), "{expression}");
+    }
+    let joined = "[{'$match': {'_id': {'$gte': 100, '$lt': 102}}}, {'$lookup': {'from': 'things',
+        'let': {'v': '$a'}, 'as': 'o', 'pipeline': [{'$match': {'$expr': {'$eq': ['$a', '$$v']}}}]}},
+        {'$project': {'o._id': 1}}]";
+    let found = aggregate(&shop, Some("things"), joined).expect("joined");
+    assert_eq!(found.len(), 2);
+    let of_first = found[0].get("o").and_then(|found| found.as_array()).expect("an array");
+    assert_eq!(of_first.iter().count(), 5);
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, Value, ValueBuf};
 
 use super::constants::NotedConstant;
+use super::equalities::{self, Equality};
 use super::evaluated::{Evaluated, check_depth};
 use super::node::{Answer, Node, Operation};
 use super::parse::Parser;
@@ -13,7 +14,7 @@ use crate::error::QueryError;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
-pub struct Expression(Arc<Node>, RunsScripts, Arc<[NotedConstant]>);
+pub struct Expression(Arc<Node>, RunsScripts, Arc<[NotedConstant]>, Arc<[Equality]>);
 
 /// Whether a client's script may be run to evaluate it.
 type RunsScripts = bool;
@@ -41,7 +42,7 @@ impl Expression {
         let before = parser.constants().len();
         let node = parser.expression(value)?;
         let constants = parser.constants()[before..].into();
-        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants))
+        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants, Arc::default()))
     }
 
     /// Parses the key of a group. Of a document with one field, unlike with several, MongoDB groups
@@ -60,7 +61,17 @@ impl Expression {
             *field = Node::special(OrNull(inner));
         }
         let constants = parser.constants()[before..].into();
-        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants))
+        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants, Arc::default()))
+    }
+
+    /// The same, parsed of `value`, knowing the equalities that hold wherever it is true.
+    pub(crate) fn with_equalities(self, value: Value<'_>) -> Expression {
+        Expression(self.0, self.1, self.2, equalities::of(value).into())
+    }
+
+    /// Equalities that hold wherever it is true, if they were noted.
+    pub(crate) fn equalities(&self) -> &[Equality] {
+        &self.3
     }
 
     /// Evaluates over `document`; `None` is "missing".

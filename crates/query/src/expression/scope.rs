@@ -156,6 +156,12 @@ impl Variables {
         self.values.iter().any(|(bound, _)| bound == name)
     }
 
+    /// The value of a variable that a command or a stage has bound, if it has one.
+    pub(super) fn value(&self, name: &str) -> Option<Value<'_>> {
+        let (_, value) = self.values.iter().rev().find(|(bound, _)| bound == name)?;
+        value.as_ref().map(ValueBuf::as_value)
+    }
+
     fn get(&self, name: &str) -> Result<Evaluated<'_>, QueryError> {
         match self.values.iter().rev().find(|(bound, _)| bound == name) {
             Some((_, Some(value))) => Ok(Evaluated::Borrowed(value.as_value())),

@@ -62,7 +62,10 @@ const TOP_LEVEL: &[(&str, TopLevel)] = &[
     ("$and", |name, value, depth| Ok(Some(Node::And(branches(name, value, depth)?)))),
     ("$comment", |_, _, _| Ok(None)),
     ("$db", reference_field),
-    ("$expr", |_, value, _| Ok(Some(Node::Expression(Expression::parse(value)?)))),
+    ("$expr", |_, value, _| {
+        let parsed = Expression::parse(value)?.with_equalities(value);
+        Ok(Some(Node::Expression(parsed)))
+    }),
     ("$id", reference_field),
     ("$jsonSchema", |_, value, depth| schema(value, depth).map(Some)),
     ("$nor", |name, value, depth| Ok(Some(Node::Nor(branches(name, value, depth)?)))),

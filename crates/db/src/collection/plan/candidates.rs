@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frond_query::memory::RequestMemory;
 use frond_query::planner::{IndexFacts, PlanRequest};
-use frond_query::{Code, Near};
+use frond_query::{Code, Filter, Near};
 use frond_tree::{Bounds, Direction};
 
 use super::access::Source;
@@ -31,6 +31,8 @@ pub(super) struct Candidates<'a> {
     pub facts: Vec<IndexFacts>,
     /// The parts of documents that the request needs.
     pub needs: NeededPaths,
+    /// The request's filter with what its expressions imply, if they do.
+    filter: Option<Filter>,
 }
 
 impl<'a> Candidates<'a> {
@@ -62,12 +64,14 @@ impl<'a> Candidates<'a> {
     ) -> Result<Candidates<'a>, Error> {
         let needs = needs_of(request);
         let facts = facts_of(reader, collection, own, &sources, (&needs, request.order))?;
-        Ok(Candidates { indexes: &collection.indexes, sources, facts, needs })
+        let filter = request.filter.with_implied();
+        Ok(Candidates { indexes: &collection.indexes, sources, facts, needs, filter })
     }
 
     /// Returns the request to the planner.
     pub fn question<'q>(&'q self, request: Request<'q>) -> PlanRequest<'q> {
-        let (filter, sort) = (request.filter, request.order.pattern());
+        let filter = self.filter.as_ref().unwrap_or(request.filter);
+        let sort = request.order.pattern();
         let (limit, skip, distinct) = (request.limit, request.skip, request.distinct);
         let (indexes, is_by_id) = (&self.facts, request.is_by_id);
         PlanRequest { filter, sort, limit, skip, distinct, indexes, is_by_id }
