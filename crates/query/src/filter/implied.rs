@@ -15,7 +15,10 @@ impl Filter {
         if implied.is_empty() {
             return None;
         }
-        implied.push((*self.root).clone());
+        match &*self.root {
+            Node::And(nodes) => implied.extend(nodes.iter().cloned()),
+            other => implied.push(other.clone()),
+        }
         Some(self.with_root(Node::And(implied)))
     }
 }
