@@ -171,11 +171,12 @@ def packs_there(frond, chance):
     expected = lines(first)
     if len(expected) != 12_000:
         raise SystemExit(f"azure: {len(expected)} documents after a kill")
-    sent = first.requests()["put"]
+    # That sends all, and removes what nothing needs.
+    frond.run("gc", "--uri", first.address, "--purge")
     first.kill()
     second = Live(frond, "taken", "--store-take-over")
     found = lines(second)
-    if not found or not found <= expected or sent == 0:
+    if found != expected:
         raise SystemExit("azure: the directory that took over has other documents")
     code, told = frond.try_run("serve", "--data", "live", "--listen", "127.0.0.1:0", "--store", f"{frond.root}/live")
     if code != 1 or "has data of its own" not in told:
@@ -188,7 +189,7 @@ def packs_there(frond, chance):
     told = frond.run("doctor", "--store", f"{frond.root}/live")
     if re.search(rf"^pin [0-9a-f]{{32}} of {frond.root}/copy: .* relied on$", told, re.MULTILINE) is None:
         raise SystemExit(f"azure: doctor lists no pin: {told}")
-    print(f"azure: {len(found)} of {len(expected)} documents taken over and cloned")
+    print(f"azure: {len(found)} documents taken over and cloned")
 
 
 def log_there(frond, chance):
