@@ -2,12 +2,12 @@
 //!
 //! 1. A connection whose client says nothing waits here, as a task of some hundred bytes; before
 //!    that it shakes hands, where there is TLS ([`handshake`]).
-//! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as
-//!    long as the client is busy: the hand-over costs more than a small command does. It is looked
-//!    now and then whether the client is still there ([`crate::lent_connections`]). Where memory is
-//!    little there are not as many threads as clients: they take turns ([`crate::workers`]).
-//! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest
-//!    of one, or until more of an answer is taken.
+//! 2. When the client speaks, the connection is [lent] to the threads that talk to clients, and
+//!    stays with them also while its client is silent between two messages: to hand it over costs
+//!    more than a small command does. It is looked now and then whether the client of a command is
+//!    still there ([`crate::lent_connections`]).
+//! 3. When the client pauses otherwise, the connection comes back: to wait for the rest of a
+//!    message, or until more of an answer is taken.
 //!
 //! *Invariants*
 //! 1. A connection that stalls inside a message or an answer is closed; one that is idle between
@@ -19,6 +19,7 @@ mod conversation;
 pub(crate) mod handshake;
 mod incoming;
 mod late_hello;
+mod lent;
 pub mod socket;
 mod stream;
 
@@ -32,14 +33,15 @@ use tokio::io::Interest;
 use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
-use crate::limits::{QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
+use crate::limits::{STALL_MAX, STALL_STEP};
 use crate::operations::Operation;
 use crate::peer::Peer;
 use crate::shared::Shared;
 
 use self::conversation::{Conversation, Pause};
 use self::late_hello::LateHello;
-use self::socket::{IdleSocket, Socket};
+use self::lent::Lent;
+use self::socket::IdleSocket;
 
 /// Serves a connection until the client closes it, breaks the protocol or stalls, or the server
 /// stops. A command that runs when the server stops is still answered.
@@ -153,32 +155,22 @@ async fn parked(
     true
 }
 
-/// Lends the connection to a thread until there is a pause.
+/// Lends the connection to threads until there is a pause that they can't end.
 async fn talk(
     shared: &Shared,
     peer: &Peer,
     socket: IdleSocket,
-    mut conversation: Conversation,
+    conversation: Conversation,
     stop: &mut watch::Receiver<bool>,
 ) -> io::Result<(IdleSocket, Conversation, Pause)> {
     let is_tls = conversation.is_tls();
-    let quiet = if shared.is_crowded() { QUIET_CROWDED } else { QUIET };
     let socket = Arc::new(socket.into_lent()?);
-    let lent = Arc::clone(&socket);
     let (ends, mut ended) = oneshot::channel();
-    let stops = stop.clone();
-    let talk = move || {
-        // Its turn may come only after the server began to stop.
-        if *stops.borrow() && !conversation.is_answering() {
-            return;
-        }
-        let talked = talk_on(&lent, &mut conversation, quiet);
-        drop(lent);
-        // The task that waits for it is gone only if the runtime is.
-        let _ = ends.send(talked.map(|pause| (conversation, pause)));
-    };
     let loan = shared.lent_connections.lend(peer.id, Arc::clone(&socket) as _, is_tls);
-    shared.workers.run(talk, shared.sessions.has_open())?;
+    let lent = Arc::clone(&socket);
+    let stop_seen = stop.clone();
+    let talk = Lent { socket: lent, conversation, ends, stop: stop_seen, blocks_for: None };
+    shared.workers.talk(talk)?;
     let talked = tokio::select! {
         talked = &mut ended => Some(talked),
         _ = stop.wait_for(|stop| *stop) => None,
@@ -186,8 +178,8 @@ async fn talk(
     let talked = match talked {
         Some(talked) => talked,
         None => {
-            // A thread that waits for its client wakes up; one that runs a command still answers
-            // it.
+            // A thread that waits for its client wakes up, or one comes; one that runs a command
+            // still answers it.
             let _ = socket.shutdown(Shutdown::Read);
             ended.await
         }
@@ -198,12 +190,4 @@ async fn talk(
     drop(loan);
     let socket = Arc::into_inner(socket).ok_or(io::ErrorKind::ResourceBusy)?;
     Ok((socket.into_idle()?, conversation, pause))
-}
-
-/// Talks over a socket that blocks meanwhile, until there is a pause.
-fn talk_on(socket: &Socket, conversation: &mut Conversation, quiet: Duration) -> io::Result<Pause> {
-    socket.block(quiet, STALL_STEP)?;
-    let pause = conversation.talk(socket);
-    socket.unblock()?;
-    Ok(pause)
 }

@@ -1,10 +1,10 @@
 //! Talking with a client that is busy: read a message, answer it, write the answer, all on one
 //! thread.
 //!
-//! A thread stays with its client as long as that has something to say within
-//! [`QUIET`](crate::limits::QUIET), so that an operation costs one read, one write and one switch
-//! between threads, whatever happens in it. A client that falls silent, inside a message too, or
-//! takes no more of its answer, is handed back with a [`Pause`].
+//! A thread leaves its client with a [`Pause`]: when that has its answer and has said nothing more,
+//! falls silent inside a message for [`QUIET`](crate::limits::QUIET), or takes no more of its
+//! answer. Where the system can't have silent clients watched ([`crate::workers`]), a thread waits
+//! as long for the next message, too.
 //!
 //! *Invariants*
 //! 1. One message of a connection is worked on at a time, so answers keep the order of requests.
@@ -23,12 +23,13 @@ use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
 use crate::cursors::Parked;
 use crate::dispatch::{self, Repeat, Wait};
-use crate::limits::{SCRATCH_BYTES, progress_time, stall_time};
+use crate::limits::{QUIET, QUIET_CROWDED, progress_time, stall_time};
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::wire::{Compressor, Message, OperationCode};
+use crate::workers::Thread;
 
 /// One connection, as far as its messages are concerned.
 pub struct Conversation {
@@ -89,10 +90,9 @@ impl Conversation {
 
     /// Talks over `socket`, which blocks for as long as a client may be silent, until there is a
     /// pause. A command that runs when the server stops is still answered.
-    pub fn talk(&mut self, socket: &Socket) -> Pause {
-        let mut scratch = vec![0; SCRATCH_BYTES];
+    pub fn talk(&mut self, socket: &Socket, thread: &mut Thread<'_>) -> Pause {
         loop {
-            let pause = match self.step(socket, &mut scratch) {
+            let pause = match self.step(socket, thread) {
                 Ok(None) => continue,
                 Ok(Some(pause)) => pause,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -114,7 +114,8 @@ impl Conversation {
         }
     }
 
-    /// Writes what is to be written. Returns a pause if another client waits for the thread.
+    /// Writes what is to be written. Returns a pause if the client has had its turn: it has said no
+    /// more, or there is no end to its answers and another client waits for the thread.
     fn write_outgoing(&mut self, socket: &Socket) -> io::Result<Option<Pause>> {
         let should_spill = self.should_spill_answer(Instant::now());
         let Some(outgoing) = &mut self.outgoing else { return Ok(None) };
@@ -123,20 +124,29 @@ impl Conversation {
         }
         outgoing.write(&mut Stream::new(socket, self.session.as_deref_mut()))?;
         (self.outgoing, self.delayed_since) = (None, None);
-        if !self.shared.workers.is_waited_for() || self.closes {
+        let workers = &self.shared.workers;
+        if self.closes {
             return Ok(None);
         }
-        Ok(match self.next.is_some() {
-            true => Some(Pause::Full),
-            false => (!self.has_more()).then_some(Pause::Silent),
-        })
+        if self.next.is_some() {
+            return Ok(workers.is_waited_for().then_some(Pause::Full));
+        }
+        let ends = !self.has_more() && (workers.can_watch() || workers.is_waited_for());
+        Ok(ends.then_some(Pause::Silent))
     }
 
     /// Writes what is to be written, then answers one message.
-    fn step(&mut self, socket: &Socket, scratch: &mut [u8]) -> io::Result<Option<Pause>> {
+    fn step(&mut self, socket: &Socket, thread: &mut Thread<'_>) -> io::Result<Option<Pause>> {
+        if let Some(outgoing) = &self.outgoing
+            && self.next.is_none()
+            && !self.has_more()
+        {
+            thread.answers(outgoing.bytes());
+        }
         if let Some(pause) = self.write_outgoing(socket)? {
             return Ok(Some(pause));
         }
+        thread.works();
         let mut stream = Stream::new(socket, self.session.as_deref_mut());
         if self.closes {
             // Otherwise the system may throw away the answer with what the client has yet to say.
@@ -155,6 +165,7 @@ impl Conversation {
         }
         let buffers =
             ReceiveBuffers { memory: &self.shared.messages, files: &self.shared.stalled_files };
+        let scratch = &mut *thread.scratch;
         let Some(received) = self.incoming.read(&mut stream, scratch, &buffers, check)? else {
             return Ok(Some(Pause::Closed));
         };
@@ -245,6 +256,16 @@ impl Conversation {
         self.incoming.has_more() || self.session.as_ref().is_some_and(|session| session.has_more())
     }
 
+    /// Whether clients that have a thread may wait for one that has none.
+    pub fn must_go_on(&self) -> bool {
+        self.shared.sessions.has_open()
+    }
+
+    /// Returns how long a thread waits for a client that is silent inside a message.
+    pub fn quiet(&self) -> Duration {
+        if self.shared.is_crowded() { QUIET_CROWDED } else { QUIET }
+    }
+
     /// Whether it is by TLS.
     pub fn is_tls(&self) -> bool {
         self.session.is_some()
@@ -296,6 +317,7 @@ impl Drop for Conversation {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::sync::atomic::AtomicUsize;
 
     use frond_db::FrondOptions;
     use frond_doc::document;
@@ -304,7 +326,7 @@ mod tests {
     use super::*;
     use crate::common_fields::UserDigest;
     use crate::cursors::{CursorFacts, OpenCursor};
-    use crate::limits::MESSAGES_BYTES_MAX;
+    use crate::limits::{MESSAGES_BYTES_MAX, SCRATCH_BYTES};
     use crate::shared::MemberOptions;
     use crate::stable_api::ApiParameters;
 
@@ -325,6 +347,11 @@ mod tests {
         (Conversation::new(Arc::new(shared), peer, stopped, None), socket, client, stop)
     }
 
+    fn talk(conversation: &mut Conversation, socket: &Socket) -> Pause {
+        let (mut scratch, ending) = ([0; SCRATCH_BYTES], AtomicUsize::new(0));
+        conversation.talk(socket, &mut Thread::new(&mut scratch, &ending))
+    }
+
     fn ping(text: &str) -> Vec<u8> {
         let body = document! { "ping": 1_i32, "$db": "admin", "comment": text };
         Message::new(body).encode(1, 0)
@@ -336,19 +363,34 @@ mod tests {
         let ping = ping("");
         for part in [&ping[..10], &ping[10..40]] {
             client.write_all(part).expect("sends");
-            assert!(matches!(conversation.talk(&stream), Pause::Silent));
+            assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
             assert!(conversation.is_inside() && !conversation.is_answering());
         }
         client.write_all(&[&ping[40..], &ping, &ping].concat()).expect("sends");
-        assert!(matches!(conversation.talk(&stream), Pause::Silent));
+        assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
         assert!(!conversation.is_inside());
         stop.send_replace(true);
-        assert!(matches!(conversation.talk(&stream), Pause::Closed));
+        assert!(matches!(talk(&mut conversation, &stream), Pause::Closed));
         drop((conversation, stream));
         let mut answers = Vec::new();
         client.read_to_end(&mut answers).expect("closed, not reset");
         let bytes = i32::from_le_bytes(answers[..4].try_into().expect("four bytes")) as usize;
         assert_eq!(answers.len(), 3 * bytes);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_client_that_says_no_more_is_left_at_once() {
+        let (mut conversation, stream, mut client, _stop) = begin();
+        let long = Duration::from_secs(60);
+        stream.block(long, long).expect("a socket");
+        let begun = Instant::now();
+        for _ in 0..3 {
+            client.write_all(&ping("")).expect("sends");
+            assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
+            assert!(!conversation.is_inside());
+        }
+        assert!(begun.elapsed() < long, "the thread waited for the client");
     }
 
     #[test]
@@ -376,7 +418,7 @@ mod tests {
         let mut more = Message::new(body);
         more.flags.exhaust_allowed = true;
         client.write_all(&more.encode(1, 0)).expect("sends");
-        assert!(matches!(conversation.talk(&stream), Pause::Full));
+        assert!(matches!(talk(&mut conversation, &stream), Pause::Full));
         assert_eq!(shared.cursors.counts().open, 1);
         drop(conversation);
         assert_eq!(shared.cursors.counts().open, 0);
@@ -387,7 +429,7 @@ mod tests {
         let (mut conversation, stream, mut client, _stop) = begin();
         let ping = ping(&"x".repeat(1 << 20));
         client.write_all(&ping[..200_000]).expect("sends");
-        assert!(matches!(conversation.talk(&stream), Pause::Silent));
+        assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
         let (late, shared) =
             (Instant::now() + progress_time(200_000), Arc::clone(&conversation.shared));
         // As much as came in, rounded up.
@@ -406,7 +448,7 @@ mod tests {
             // Its message is answered, and so others get the memory.
             scope.spawn(|| client.write_all(&ping[200_000..]).expect("sends"));
             while conversation.is_inside() {
-                assert!(matches!(conversation.talk(&stream), Pause::Silent));
+                assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
             }
             others.join().expect("it doesn't panic");
         });

@@ -3,9 +3,12 @@
 use std::io::{Read, Write};
 
 use frond_doc::document;
+use frond_doc::path::Path;
+use frond_server::ServerOptions;
 use frond_server::wire::Message;
+use frond_testkit::SimDisk;
 
-use crate::running::Running;
+use crate::running::{Running, TestClient};
 
 #[test]
 fn five_hundred_connections() {
@@ -24,6 +27,42 @@ fn five_hundred_connections() {
         }
     });
     server.client().check("test", r#"{"count": "c"}"#, r#"{"n": 500, "ok": 1.0}"#);
+}
+
+/// All that wait for one document wait with a thread each, and the transaction that has claimed it
+/// goes on.
+#[test]
+fn a_transaction_that_many_wait_for_ends() {
+    let disk = SimDisk::new(1);
+    let options = ServerOptions { threads_max: 2, ..ServerOptions::default() };
+    let server = Running::with(&disk, options);
+    server.client().ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "n": 0}]}"#);
+    let in_transaction = |command: &str, more: &str| {
+        let session = r#""lsid": {"id": {"$uuid": "00000000-0000-4000-8000-000000000001"}}"#;
+        let number = r#""txnNumber": {"$numberLong": "1"}, "autocommit": false"#;
+        format!("{{{command}, {session}, {number}{more}}}")
+    };
+    let add = r#""update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}]"#;
+    let mut holder = server.client();
+    holder.ok("test", &in_transaction(add, r#", "startTransaction": true"#));
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| server.client().ok("test", &format!("{{{add}}}")));
+        }
+        while waiting(&mut server.client()) < 20 {
+            std::thread::yield_now();
+        }
+        holder.ok("test", &in_transaction(add, ""));
+        holder.ok("admin", &in_transaction(r#""commitTransaction": 1"#, ""));
+    });
+    server.client().check_documents("test", r#"{"find": "c"}"#, &[r#"{"_id": 1, "n": 22}"#]);
+}
+
+/// How many writers wait for another's transaction.
+fn waiting(client: &mut TestClient) -> i64 {
+    let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+    let waiting = Path::new("globalLock.currentQueue.writers").get(status.view());
+    waiting.and_then(|waiting| waiting.as_integer()).expect("a number")
 }
 
 #[test]
