@@ -288,7 +288,7 @@ mod tests {
         let frond = open();
         let shop = frond.database("shop").expect("named");
         let report = shop.insert("items", &[document! { "_id": 1_i32 }], true, Durability::Synced);
-        assert!(report.errors.is_empty());
+        assert!(report.expect("it is there").errors.is_empty());
         frond.close().expect("closed");
         drop((frond, shop));
         let error = empty(&disk.machine(), options).expect_err("it holds a document");
