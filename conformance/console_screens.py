@@ -216,6 +216,7 @@ def roles(browser, server):
         page.get_by_role("button", name="New role").click()
         page.get_by_label("Name").fill("keeper")
         page.get_by_label("Database", exact=True).fill("demo")
+        page.get_by_label("Privileges").fill('[{resource: {db: "demo", collection: ""}, actions: ["find"]}]')
         page.get_by_role("button", name="Create").click()
         role = page.locator("details", has_text="keeper")
         expect(role).to_be_visible()
