@@ -20,6 +20,7 @@ which must be what its copy has.
 """
 
 import argparse
+import collections
 import random
 import shutil
 import signal
@@ -186,8 +187,8 @@ def changes(chance):
     ]
 
 
-def steward(port, until, seed):
-    """Makes versions, indexes and collections until then."""
+def steward(port, until, seed, made):
+    """Makes versions, indexes and collections until then, and counts them."""
     chance = random.Random(seed)
     client = connect(port)
     shop, dev, by = client["shop"], client["shop@dev"], "Steward <s@example.org>"
@@ -196,21 +197,26 @@ def steward(port, until, seed):
             choice = chance.randrange(6)
             if choice < 3:
                 shop.command("frondBranch", branch="dev")
-                for _ in range(chance.randrange(1, 30)):
+                for _ in range(chance.randrange(1, 5)):
                     key = {"_id": f"m-{chance.randrange(40)}"}
                     dev.things.update_one(key, {"$inc": {"m": 1}}, upsert=True)
                 dev.things.delete_one({"_id": f"m-{chance.randrange(40)}"})
                 dev.command("frondCommit", message="dev", author=by)
                 shop.command("frondMerge", merge_in="dev", author=by)
+                made["merges"] += 1
             elif choice == 3:
                 shop.command("frondCommit", message="main", author=by)
+                made["commits"] += 1
             elif choice == 4:
                 shop.things.create_index("n.a")
                 shop.things.drop_index("n.a_1")
+                made["indexes"] += 1
             else:
                 shop.create_collection("extra")
                 shop.drop_collection("extra")
-        except PyMongoError:
+                made["collections"] += 1
+        except PyMongoError as error:
+            made[f"refused, {getattr(error, 'code', None)}"] += 1
             time.sleep(0.01)
         try:
             shop.command("frondBranch", branch="dev", delete=True, forceDelete=True)
@@ -281,6 +287,7 @@ def main():
         if time.monotonic() > deadline:
             raise SystemExit(f"no stream: {[follower.wrong for follower in followers]}")
         time.sleep(0.05)
+    made = collections.Counter()
     for number in range(options.rounds):
         until = time.monotonic() + (options.every or chance.uniform(0.5, 2))
         writers = [
@@ -288,7 +295,8 @@ def main():
             for writer in range(options.writers)
         ]
         if options.versions:
-            writers.append(threading.Thread(target=steward, args=(port, until, chance.random())))
+            args = (port, until, chance.random(), made)
+            writers.append(threading.Thread(target=steward, args=args))
         for writer in writers:
             writer.start()
         time.sleep(options.every or chance.uniform(0.1, 1))
@@ -299,7 +307,7 @@ def main():
         for writer in writers:
             writer.join()
     documents = {document["_id"]: document for document in connect(port).shop.things.find()}
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS_MAX
     same = lambda follower: list(map(pairs, map(follower.copy.get, documents))) == list(
         map(pairs, documents.values())
     ) and len(follower.copy) == len(documents)
@@ -307,6 +315,8 @@ def main():
         if any(follower.wrong for follower in followers):
             break
         time.sleep(0.2)
+    if options.versions:
+        print(f"meanwhile: {dict(made)}")
     failed = 0
     for follower in followers:
         follower.done.set()
