@@ -232,7 +232,11 @@ fn a_running_server_is_used_by_its_address() {
     }
     let error =
         frond(&directory, &format!("serve --data new --listen {}", server.address)).fails(1);
-    assert!(error.contains("address already in use by another process") && error.contains("another port"), "{error}");
+    assert!(
+        error.contains("address already in use by another process")
+            && error.contains("another port"),
+        "{error}"
+    );
     assert!(!directory.path().join("new").exists(), "nothing is left behind");
     let place = format!("clone http://{}/shop shop --data mine", server.address);
     let error = frond(&directory, &place).fails(1);

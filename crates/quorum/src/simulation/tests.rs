@@ -102,8 +102,7 @@ fn a_process_that_has_ended_is_succeeded_before_it_would_be_missed() {
 #[test]
 fn promises_that_were_asked_for_too_early_are_asked_for_again() {
     let (mut world, leader) = calm_set(None).expect("a leader");
-    let followers: Vec<MemberId> =
-        world.nodes.keys().copied().filter(|id| *id != leader).collect();
+    let followers: Vec<MemberId> = world.nodes.keys().copied().filter(|id| *id != leader).collect();
     let [first, second] = followers[..] else { panic!("a set of three") };
     let member = |world: &mut World, id: MemberId, act: &dyn Fn(&mut Member)| {
         act(&mut world.nodes.get_mut(&id).expect("a member").up.as_mut().expect("it runs").member);
