@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use frond_testkit::random::{assert_met, seeds};
 
 use super::*;
+use crate::member::Member;
 
 /// Sets that live without a fault of ours.
 #[test]
