@@ -156,7 +156,8 @@ fn a_take_over_makes_a_damaged_index_anew() {
         let bytes = bucket.objects();
         for name in &packs {
             let bits = 8 * bytes[name].len();
-            bucket.flip_bit(name, bits - 8 * 60 - random.below(8 * 30));
+            // An index has an entry, of 40 bytes, and more behind it.
+            bucket.flip_bit(name, bits - 1 - random.below(8 * 40));
         }
         let taker = taker(&bucket);
         let store = taker.open().unwrap();
