@@ -113,9 +113,13 @@ async fn wait(
 ) -> bool {
     let mut ready = pin!(socket.ready(interest));
     let mut stalled = Duration::ZERO;
-    while stalled < STALL_MAX && !conversation.is_too_slow(Instant::now()) {
+    while stalled < STALL_MAX {
+        // First: both are true of one that stalled for long before anybody waited for its memory.
         if conversation.should_spill(Instant::now()) {
             return true;
+        }
+        if conversation.is_too_slow(Instant::now()) {
+            return false;
         }
         tokio::select! {
             biased;
