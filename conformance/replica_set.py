@@ -71,7 +71,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from urllib.parse import quote_plus
+from urllib.parse import quote
 
 from bson import Timestamp, decode, encode
 from pymongo import MongoClient, ReadPreference
@@ -679,7 +679,7 @@ def run(set_, options):
 
 def compare_members(set_, options):
     """The command that compares members says that all hold the same, and which one is away."""
-    login = "".join(f"{quote_plus(it)}{end}" for it, end in zip(set_.login.values(), ":@"))
+    login = "".join(f"{quote(it)}{end}" for it, end in zip(set_.login.values(), ":@"))
     uri = set_.uri.replace("mongodb://", f"mongodb://{login}")
 
     def told(*more):
