@@ -227,10 +227,8 @@ impl PlanRequest<'_> {
 
     /// Whether a sort is the order in which documents lie, or its opposite.
     fn is_order(&self, sort: &SortPattern) -> bool {
-        // `_id` is unique, so that what follows it changes nothing. Documents lie in the simple
-        // order.
-        let is_id = sort.fields.first().is_none_or(|field| self.is_by_id && field.path == "_id");
-        sort.collation.is_simple() && is_id
+        let is_none = sort.fields.is_empty() && sort.collation.is_simple();
+        is_none || self.is_by_id && sort.id_field().is_some()
     }
 }
 

@@ -104,6 +104,13 @@ impl SortPattern {
         may_refuse(paths.filter(|path| *path != "_id"))
     }
 
+    /// The field `_id`, if the order is its own: it is the first, and what stands behind it, which
+    /// changes nothing since `_id`s are unique and never arrays, refuses no document either.
+    pub fn id_field(&self) -> Option<&SortField> {
+        let first = self.fields.first().filter(|field| field.path == "_id")?;
+        (self.collation.is_simple() && !self.may_refuse_stored()).then_some(first)
+    }
+
     /// Returns the metadata of the search that it sorts by.
     pub fn metadata(&self) -> Metadata {
         let mut metadata = Metadata::default();

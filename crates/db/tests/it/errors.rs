@@ -120,3 +120,17 @@ fn requests_that_are_wrong() {
     let error = shop.insert("a$", &[json("{}")], true, Durability::Synced).unwrap_err();
     assert_eq!(error.code, Code::InvalidNamespace);
 }
+
+#[test]
+fn an_order_behind_the_id_refuses_documents_too() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1, 'a': [1, 2], 'b': [3], 't': [{'0': 1}, 2]}]");
+    let sorted = |sort: &str| {
+        let mut request = request("{}");
+        request.sort = Some(json(sort));
+        run(&shop, "things", &request).map(|found| found.len()).map_err(|error| error.code)
+    };
+    assert_eq!(sorted("{'_id': 1, 'a': 1, 'b': -1}"), Err(Code::BadValue));
+    assert_eq!(sorted("{'_id': -1, 't.0': 1}"), Err(Code::Location(16746)));
+    assert_eq!(sorted("{'_id': 1, 'a': 1}"), Ok(1));
+}

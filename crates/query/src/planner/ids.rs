@@ -77,7 +77,6 @@ pub(super) fn id_scan(scan: Scan, sort: Option<&SortPattern>) -> IndexScan {
 }
 
 fn direction(sort: Option<&SortPattern>) -> Option<compound::Direction> {
-    let sort = sort.filter(|sort| sort.collation.is_simple());
-    let first = sort.and_then(|sort| sort.fields.first()).filter(|field| field.path == "_id");
-    first.map(|field| compound::Direction { is_backwards: field.descending, is_merged: false })
+    let field = sort.and_then(SortPattern::id_field);
+    field.map(|field| compound::Direction { is_backwards: field.descending, is_merged: false })
 }

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::index::IndexShape;
-use frond_query::sort::SortField;
 use frond_query::{Code, Collation, Distance, Filter, SortPattern, text};
 use frond_tree::{Bounds, Direction};
 
@@ -50,12 +49,9 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// The direction in which the documents' own tree has the order that is asked for: `_id`s are
-    /// unique and never arrays, so what stands after `_id` in a sort doesn't matter.
+    /// The direction in which the documents' own tree has the order that is asked for.
     pub(super) fn id_direction(&self) -> Option<Direction> {
-        let pattern = self.order.pattern().filter(|pattern| pattern.collation.is_simple())?;
-        let is_id = |field: &&SortField| self.is_by_id && field.path == "_id";
-        let first = pattern.fields.first().filter(is_id)?;
+        let first = self.order.pattern().filter(|_| self.is_by_id)?.id_field()?;
         Some(if first.descending { Direction::Descending } else { Direction::Ascending })
     }
 }
