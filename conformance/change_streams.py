@@ -279,6 +279,9 @@ def main():
     server = Server(options.frond, directory, port, log)
     images = {"enabled": True}
     connect(port).shop.create_collection("things", changeStreamPreAndPostImages=images)
+    if options.versions:
+        # What both sides of a merge make for themselves would be a conflict.
+        connect(port).shop.command("frondCommit", message="begin", author="Steward <s@example.org>")
     followers = [Follower(port, what) for what in ("collection", "database", "deployment")]
     for follower in followers:
         follower.start()
