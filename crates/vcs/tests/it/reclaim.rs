@@ -184,8 +184,8 @@ fn comparisons_may_be_interrupted() {
             }
             stopped += 1;
         }
-        // Every 64 documents that differ, and some in the fold.
-        assert!((80..160).contains(&stopped), "{stopped}");
+        // At each 64th document that differs; the fold asked, too, until it was done once.
+        assert!((79..160).contains(&stopped), "{stopped}");
     }
     frond.engine().check().expect("whole");
 }
