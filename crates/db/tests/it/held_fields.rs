@@ -113,7 +113,7 @@ fn fields_that_an_index_holds_answer_as_documents() {
             "{'$sort': {'n.x': -1, '_id': 1}}, {'$group': {'_id': null, 'n': {'$push': '$_id'}}}",
             "{'$group': {'_id': null, 'n': {'$topN': {'n': 200, 'sortBy': {'n.x': 1, '_id': 1}, 'output': '$_id'}}}}",
             "{'$group': {'_id': null, 'n': {'$bottom': {'sortBy': {'n.x.z': 1, '_id': 1}, 'output': '$n.y'}}}}",
-            "{'$group': {'_id': '$n.x', 'n': {'$sum': 1}}}, {'$sort': {'_id': 1}}",
+            "{'$group': {'_id': '$n.x', 'n': {'$sum': 1}}}, {'$group': {'_id': '$n', 'k': {'$sum': 1}}}, {'$sort': {'_id': 1}}",
         ] {
             let pipeline = format!("[{{'$match': {{'a': 1}}}}, {rest}]");
             let plain = result_of(&shop, &pipeline, "{'$natural': 1}");
