@@ -64,8 +64,8 @@ fn settings(variables: impl Iterator<Item = (String, String)>) -> Result<Setting
         }
     }
     if let Some(connection) = connection {
-        let said = [AzureConfigKey::AccountName, AzureConfigKey::AccessKey];
-        settings.retain(|(key, _)| !said.contains(key));
+        let replaced = [AzureConfigKey::AccountName, AzureConfigKey::AccessKey];
+        settings.retain(|(key, _)| !replaced.contains(key));
         settings.extend(connection);
     }
     Ok(settings)

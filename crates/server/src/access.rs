@@ -27,4 +27,4 @@ pub use granted::Granted;
 pub use grants::{Branch, Grants, Target};
 pub use name::{EXTERNAL, RoleName, UserName, append_roles, user_roles_value};
 pub use privilege::{Privilege, Resource};
-pub use restriction::{Ends, RESTRICTIONS, Restriction};
+pub use restriction::{Endpoints, RESTRICTIONS, Restriction};

@@ -12,7 +12,7 @@ use frond_db::{Error, Frond};
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::Code;
 
-use crate::access::{Accounts, Ends, Grants, RoleName, User, UserName, user_roles_value};
+use crate::access::{Accounts, Endpoints, Grants, RoleName, User, UserName, user_roles_value};
 use crate::common_fields::UserDigest;
 use crate::scram::Exchange;
 
@@ -127,10 +127,10 @@ impl Peer {
 
     /// Returns the addresses of both ends; none of a client that came by no network (a Unix
     /// socket), whose address has no port.
-    pub fn ends(&self) -> Ends {
+    pub fn ends(&self) -> Endpoints {
         let is_remote = self.address.port() != 0;
         let client = is_remote.then(|| self.address.ip().to_canonical());
-        Ends { client, server: self.local_address.get().map(IpAddr::to_canonical) }
+        Endpoints { client, server: self.local_address.get().map(IpAddr::to_canonical) }
     }
 
     /// Notes whose the certificate is that TLS has verified.

@@ -126,8 +126,8 @@ pub trait Tier: Send + Sync {
         None
     }
 
-    /// Keeps `index` on the disk for the pack `name`, whose own there is damaged: the pack is read by
-    /// this one from now on. Returns whether that is so: the tier may have none to keep it for.
+    /// Keeps `index` on the disk for the pack `name`, whose own there is damaged: the pack is read
+    /// by this one from now on. Returns whether that is so: the tier may have none to keep it for.
     ///
     /// # Errors
     /// An error of the disk.

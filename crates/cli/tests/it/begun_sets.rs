@@ -144,7 +144,7 @@ fn servers_by_themselves_become_a_set() {
         until(|| servers.iter().any(|server| server.leads() && insert(server).is_some()));
         let error = initiate(&servers).unwrap_err().to_string();
         assert!(error.contains("already initialized"), "{error}");
-        // Whoever is told so gives the configuration that is there.
+        // A tool that gets this gives the configuration that is there.
         set_again(&servers[0]).unwrap();
         servers = servers.map(Mongod::again);
     }

@@ -231,7 +231,8 @@ impl<'a> Difference<'a> {
             out.append("newSize", Value::Int32(i32::try_from(*count).unwrap_or(i32::MAX))).end();
         }
         out.end();
-        if bytes_max < out.bytes() as u64 {
+        // And the byte that ends it.
+        if bytes_max <= out.bytes() as u64 {
             return None;
         }
         if !self.ambiguous.is_empty() {

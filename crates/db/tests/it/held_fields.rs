@@ -99,10 +99,10 @@ fn fields_that_an_index_holds_answer_as_documents() {
                 for order in ["n.x", "n.x.z", "n.y"] {
                     let sort = Some(json(&format!("{{'{order}': 1, '_id': -1}}")));
                     let projection = Some(json(&format!("{{'{path}': 1}}")));
-                    let asked = FindRequest { sort, projection, ..request(&filter) };
-                    let plain = answer(&shop, &asked, "{'$natural': 1}");
-                    assert_eq!(answer(&shop, &asked, "'held'"), plain, "{index} {filter} {order}");
-                    let held = FindRequest { hint: Some(value("'held'")), ..asked };
+                    let find = FindRequest { sort, projection, ..request(&filter) };
+                    let plain = answer(&shop, &find, "{'$natural': 1}");
+                    assert_eq!(answer(&shop, &find, "'held'"), plain, "{index} {filter} {order}");
+                    let held = FindRequest { hint: Some(value("'held'")), ..find };
                     let plan = stages(&shop.explain("things", &held).expect("explained"));
                     covered += usize::from(plan.contains("COVERED"));
                 }

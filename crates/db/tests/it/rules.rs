@@ -566,15 +566,15 @@ fn expressions_find_documents_by_an_index() {
         ("{'$not': {'$eq': ['$a', 3]}}", false),
         ("{'$ne': ['$a', 3]}", false),
     ] {
-        let asked = FindRequest {
+        let find = FindRequest {
             variables: Some(json("{'v': 3, 'none': null, 'list': [3]}")),
             ..request(&format!("{{'$expr': {expression}}}"))
         };
-        let plan = stages(&shop.explain("things", &asked).expect("explained"));
+        let plan = stages(&shop.explain("things", &find).expect("explained"));
         assert_eq!(plan != "COLLSCAN", is_found, "{expression}: {plan}");
-        let natural = FindRequest { hint: Some(value("{'$natural': 1}")), ..asked.clone() };
+        let natural = FindRequest { hint: Some(value("{'$natural': 1}")), ..find.clone() };
         let [mut found, mut all] =
-            [&asked, &natural].map(|request| run(&shop, "things", request).expect("found"));
+            [&find, &natural].map(|request| run(&shop, "things", request).expect("found"));
         for documents in [&mut found, &mut all] {
             documents.sort_by_key(|document| document.get("_id").and_then(|id| id.as_integer()));
         }

@@ -4,14 +4,13 @@
 //!    would refuse isn't refused, as in MongoDB.
 //! 2. Where documents are only counted behind a `$sort`, perhaps after a `$skip` or a `$limit`, it
 //!    orders nothing. But MongoDB does it all the same, and refuses documents without a place in
-//!    it, so they are looked at here, too ([`Sort::counted`]). An order that has a place for every
+//!    it, so they are looked at here, too ([`Stage::counted`]). An order that has a place for every
 //!    document is passed over when the count is known ([`Pipeline::counter`]).
 //!
 //! [`Pipeline::counter`]: super::Pipeline::counter
 
 use std::sync::Arc;
 
-use super::sort::Sort;
 use super::stage::{Cardinality, Stage};
 
 /// Takes away the orders that the next stage replaces, and has the last one before a count, if it
@@ -27,8 +26,8 @@ pub(super) fn drop_needless(stages: &mut Vec<Arc<dyn Stage>>) {
     let counter = stages.iter().position(|stage| stage.counter().is_some()).unwrap_or(0);
     for position in (0..counter).rev() {
         let stage = &stages[position];
-        if let Some(order) = stage.order().filter(|order| order.may_refuse()) {
-            stages[position] = Arc::new(Sort::counted(order.clone()));
+        if let Some(counted) = stage.counted() {
+            stages[position] = counted;
             break;
         }
         if stage.order().is_none() && !cuts(stage.as_ref()) {

@@ -143,7 +143,7 @@ impl Pipeline {
         for (position, stage) in self.stages.iter().enumerate() {
             if let Some(order) = stage.order() {
                 match leads && position == 0 {
-                    // Whoever reads the documents sorts them, or knows that they are.
+                    // The reader of the documents sorts them, or knows that they are.
                     true => needs.extend(order.fields.iter().map(|field| field.path.clone())),
                     false => needs.extend(order.deciding_names()),
                 }

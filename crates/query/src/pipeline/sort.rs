@@ -53,6 +53,11 @@ impl Stage for Sort {
         Some(&self.pattern)
     }
 
+    fn counted(&self) -> Option<Arc<dyn Stage>> {
+        let pattern = self.pattern.may_refuse().then(|| self.pattern.clone())?;
+        Some(Arc::new(Sort { pattern, is_counted: true }))
+    }
+
     fn cardinality(&self) -> Cardinality {
         Cardinality::Other
     }
@@ -121,11 +126,6 @@ impl Sort {
     /// A `$sort`.
     pub(super) fn of(pattern: SortPattern) -> Sort {
         Sort { pattern, is_counted: false }
-    }
-
-    /// A `$sort` of documents that are only counted behind it.
-    pub(super) fn counted(pattern: SortPattern) -> Sort {
-        Sort { pattern, is_counted: true }
     }
 
     /// Returns how many documents there are, if each has a place in the order.

@@ -139,6 +139,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         None
     }
 
+    /// What this does of an order that may refuse documents, where they are only counted behind it.
+    fn counted(&self) -> Option<Arc<dyn Stage>> {
+        None
+    }
+
     /// The paths that all that comes out of the stage depends on; `None`: it depends on more.
     fn needs(&self) -> Option<Vec<String>> {
         None

@@ -12,7 +12,7 @@ use frond_query::Code;
 
 use super::name::append_roles;
 use super::{
-    EXTERNAL, Ends, Grants, Privilege, RESTRICTIONS, Restriction, RoleName, UserName,
+    EXTERNAL, Endpoints, Grants, Privilege, RESTRICTIONS, Restriction, RoleName, UserName,
     builtin_roles, privilege,
 };
 use crate::common_fields::UUID_SUBTYPE;
@@ -239,7 +239,7 @@ impl Directory {
     }
 
     /// Whether a user may log in over such a connection.
-    pub fn may_log_in(&self, user: &User, ends: Ends) -> bool {
+    pub fn may_log_in(&self, user: &User, ends: Endpoints) -> bool {
         let roles = self.with_included(&user.roles);
         let of_roles = roles.iter().filter_map(|role| self.roles.get(role));
         let of_roles = of_roles.map(|role| &role.restrictions);
@@ -372,13 +372,13 @@ mod tests {
             custom_data: None,
             restrictions,
         };
-        let from = |client: &str| Ends { client: client.parse().ok(), server: None };
+        let from = |client: &str| Endpoints { client: client.parse().ok(), server: None };
         let free = user(&[], Vec::new());
-        assert!(directory.may_log_in(&free, Ends::default()));
+        assert!(directory.may_log_in(&free, Endpoints::default()));
         let by_role = user(&["a"], Vec::new());
         assert!(directory.may_log_in(&by_role, from("192.0.2.9")));
         assert!(!directory.may_log_in(&by_role, from("192.0.3.9")));
-        assert!(!directory.may_log_in(&by_role, Ends::default()));
+        assert!(!directory.may_log_in(&by_role, Endpoints::default()));
         let never = user(&["a"], restriction("::1"));
         assert!(!directory.may_log_in(&never, from("192.0.2.9")));
         assert!(!directory.may_log_in(&never, from("::1")));

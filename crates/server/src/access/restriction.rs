@@ -20,7 +20,7 @@ const SERVER: &str = "serverAddress";
 
 /// The addresses of a connection's two ends, where it is one of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ends {
+pub struct Endpoints {
     /// The client's.
     pub client: Option<IpAddr>,
     /// The server's.
@@ -134,7 +134,7 @@ impl Restriction {
         }
     }
 
-    fn is_met(&self, ends: Ends) -> bool {
+    fn is_met(&self, ends: Endpoints) -> bool {
         [(&self.clients, ends.client), (&self.servers, ends.server)].into_iter().all(
             |(ranges, address)| {
                 ranges.as_ref().is_none_or(|ranges| {
@@ -145,7 +145,7 @@ impl Restriction {
     }
 
     /// Whether one of a list is met, or there is none.
-    pub fn is_any_met(restrictions: &[Restriction], ends: Ends) -> bool {
+    pub fn is_any_met(restrictions: &[Restriction], ends: Endpoints) -> bool {
         restrictions.is_empty() || restrictions.iter().any(|restriction| restriction.is_met(ends))
     }
 }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_of_a_list_must_be_met_whole() {
-        let from = |client: &str, server: &str| Ends {
+        let from = |client: &str, server: &str| Endpoints {
             client: client.parse().ok(),
             server: server.parse().ok(),
         };
@@ -213,7 +213,7 @@ mod tests {
         ] {
             assert_eq!(Restriction::is_any_met(&list, from(client, server)), is_met, "{client}");
         }
-        assert!(Restriction::is_any_met(&[], Ends::default()));
+        assert!(Restriction::is_any_met(&[], Endpoints::default()));
         let nowhere = read(r#"[{"clientSource": []}]"#).expect("a list");
         assert!(!Restriction::is_any_met(&nowhere, from("192.0.2.3", "198.51.100.1")));
     }

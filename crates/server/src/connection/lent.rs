@@ -33,7 +33,7 @@ impl Lent {
     fn end(self, ended: io::Result<Pause>) {
         let Lent { socket, conversation, ends, blocks_for, .. } = self;
         let unblocked = blocks_for.map_or(Ok(()), |_| socket.unblock());
-        // Whoever takes it back holds it alone.
+        // The task that takes it back holds it alone.
         drop(socket);
         // The task that waits for it is gone only if the runtime is.
         let _ = ends.send(unblocked.and(ended).map(|pause| (conversation, pause)));

@@ -310,7 +310,7 @@ mod tests {
     }
 
     /// Asks a server that has the key of `theirs` and refuses to begin.
-    fn asked(step: Step, ours: &str, theirs: &str) -> Result<(), String> {
+    fn answer_to(step: Step, ours: &str, theirs: &str) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let own = listener.local_addr().expect("it has one").to_string();
         let [ours, theirs] = [ours, theirs].map(|secret| ClusterKey::derived(secret.as_bytes()));
@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn a_server_agrees_or_says_why_not() {
-        assert_eq!(asked(Step::Look, "secret", "secret"), Ok(()));
-        assert_eq!(asked(Step::Begin, "secret", "secret"), Err("it holds data".to_owned()));
-        assert!(asked(Step::Look, "secret", "another").is_err());
+        assert_eq!(answer_to(Step::Look, "secret", "secret"), Ok(()));
+        assert_eq!(answer_to(Step::Begin, "secret", "secret"), Err("it holds data".to_owned()));
+        assert!(answer_to(Step::Look, "secret", "another").is_err());
     }
 }

@@ -4,7 +4,8 @@
 //! longer here. The system forgets a socket when it is closed, so none is ever removed.
 //!
 //! *Invariant*: a socket is watched only while its client is in the table: the table's part is
-//! locked from before it is watched until after it is in, and whoever gets the event takes it out.
+//! locked from before it is watched until after it is in, and the thread that gets the event takes
+//! it out.
 
 use std::collections::HashMap;
 use std::io;

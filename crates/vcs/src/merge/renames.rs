@@ -187,8 +187,8 @@ pub(super) fn kept_count(
 }
 
 /// Whether `to`, which has the name of `from`, is that collection still, however its documents were
-/// changed: they have more than half of the `_id`s of one of them in common, since it may have grown
-/// or shrunk to a multiple, or it had none.
+/// changed: they have more than half of the `_id`s of one of them in common, since it may have
+/// grown or shrunk to a multiple, or it had none.
 pub(super) fn is_same(
     store: &Arc<dyn ChunkStore>,
     format: TreeFormat,

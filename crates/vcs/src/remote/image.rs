@@ -298,12 +298,17 @@ impl PlainRemote {
         };
         self.put_directory_twice(image.root(), true, &|hashes| image.get_many(hashes))?;
         self.add_backup(&backup, &lacking)?;
+        let gone = self.still_gone(gone)?;
+        Ok(BackupReport { backup, moved, damages: self.damages(), mended, gone, unread })
+    }
+
+    /// Those of `gone` that aren't here, each once.
+    fn still_gone(&self, mut gone: Vec<ChunkHash>) -> Result<Vec<ChunkHash>, Error> {
         gone.sort_unstable();
         gone.dedup();
-        let there = self.has_many(&gone)?;
-        let mut there = there.into_iter();
+        let mut there = self.has_many(&gone)?.into_iter();
         gone.retain(|_| there.next() == Some(false));
-        Ok(BackupReport { backup, moved, damages: self.damages(), mended, gone, unread })
+        Ok(gone)
     }
 
     /// [`PlainRemote::restore_on`] a directory, made where it is missing.

@@ -199,8 +199,8 @@ impl<'a> Transfer<'a> {
 
     /// Moves the commits of an engine's state to which only their children lead, after all else:
     /// those of a database that was dropped before drops recorded each commit. `absent` are those
-    /// that a shallow clone lacks. If what the other side has `is_proven` to be there with all below
-    /// it, commits that are there are passed over.
+    /// that a shallow clone lacks. If what the other side has `is_proven` to be there with all
+    /// below it, commits that are there are passed over.
     ///
     /// # Errors
     /// As [`Transfer::tree`].

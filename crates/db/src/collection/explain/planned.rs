@@ -134,6 +134,9 @@ impl PlannedQuery<'_> {
     }
 
     /// The access without what counts pass over, and how many documents these are.
+    ///
+    /// # Errors
+    /// If a chunk is damaged or missing.
     pub fn passed_over(self) -> Result<(Access, u64), Error> {
         let (mut access, skip) = (self.access.clone(), self.request.skip);
         let is_in_order = match &self.query.order {

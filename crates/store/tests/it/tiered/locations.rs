@@ -137,8 +137,8 @@ fn a_take_over_does_without_outlines() {
     }
 }
 
-/// A new pack has no outline. Where its index is damaged its frames are read, and it gets another in
-/// the directory; if a frame is damaged, too, what is whole is there.
+/// A new pack has no outline. Where its index is damaged its frames are read, and it gets another
+/// in the directory; if a frame is damaged, too, what is whole is there.
 #[test]
 fn a_take_over_makes_a_damaged_index_anew() {
     for_seeds(6, |mut random| {

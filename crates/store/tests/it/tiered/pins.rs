@@ -296,8 +296,8 @@ fn only_an_empty_place_becomes_a_clone_of_one_that_is_whole() {
     assert!(error.contains("a clone begins with none"), "{error}");
 }
 
-/// A clone, of a clone too, is cut off at each of its calls; then another attempt ends well, and the
-/// source goes on.
+/// A clone, of a clone too, is cut off at each of its calls; then another attempt ends well, and
+/// the source goes on.
 #[test]
 fn a_clone_that_is_cut_off_begins_again() {
     cut_off(|bucket| Line::clone_of(2, bucket, SOURCE));
