@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::stage::{Cardinality, Stage};
+use super::stage::Stage;
 
 /// Takes away the orders that the next stage replaces, and has the last one before a count, if it
 /// may refuse documents, do only that. Conditions were moved to the front before.
@@ -30,23 +30,13 @@ pub(super) fn drop_needless(stages: &mut Vec<Arc<dyn Stage>>) {
             stages[position] = counted;
             break;
         }
-        if stage.order().is_none() && !cuts(stage.as_ref()) {
+        if stage.order().is_none() && !stage.cardinality().cuts() {
             break;
         }
     }
 }
 
-/// Takes away an order at the end: the documents will be sorted otherwise.
-pub(super) fn drop_last(stages: &mut Vec<Arc<dyn Stage>>) {
-    stages.pop_if(|last| last.order().is_some());
-}
-
 /// Whether `next` sorts all that `stage` sorts.
 pub(super) fn is_replaced(stage: &dyn Stage, next: &dyn Stage) -> bool {
     stage.order().is_some() && next.order().is_some()
-}
-
-/// Whether a stage only leaves out the first documents or the last.
-pub(super) fn cuts(stage: &dyn Stage) -> bool {
-    matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_))
 }

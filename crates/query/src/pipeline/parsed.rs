@@ -7,7 +7,6 @@ use frond_doc::DocumentBuf;
 
 use super::field_positions::TouchedPaths;
 use super::geo_near::GeoNear;
-use super::needless_orders::{cuts, drop_last};
 use super::stage::{Cardinality, Counter, Stage};
 use crate::error::QueryError;
 use crate::expression::{NotedConstant, Variables, compute, undefined};
@@ -104,7 +103,8 @@ impl Pipeline {
     /// Whether documents come out as they went in, or not at all: a caller that needs them needs
     /// them whole.
     pub fn chooses_only(&self) -> bool {
-        let passes = |stage: &Arc<dyn Stage>| stage.filter().is_some() || cuts(stage.as_ref());
+        let passes =
+            |stage: &Arc<dyn Stage>| stage.filter().is_some() || stage.cardinality().cuts();
         self.stages.iter().all(passes)
     }
 
@@ -130,7 +130,7 @@ impl Pipeline {
     pub(super) fn counter(&self) -> Option<(usize, &dyn Counter)> {
         let only_chooses = |stage: &&Arc<dyn Stage>| match stage.order() {
             Some(order) => !order.may_refuse_stored(),
-            None => cuts(stage.as_ref()),
+            None => stage.cardinality().cuts(),
         };
         let place = self.stages.iter().take_while(only_chooses).count();
         Some((place, self.stages.get(place)?.counter()?))
@@ -149,7 +149,7 @@ impl Pipeline {
                 }
             } else if let Some(filter) = stage.filter() {
                 needs.extend(filter.paths()?.into_iter().map(str::to_owned));
-            } else if !cuts(stage.as_ref()) {
+            } else if !stage.cardinality().cuts() {
                 needs.extend(stage.needs()?);
                 return Some(needs);
             }
@@ -166,7 +166,7 @@ impl Pipeline {
 
     /// Cuts off an order at the end, for a reader that has one of its own.
     pub fn drop_last_order(&mut self) {
-        drop_last(&mut self.stages);
+        self.stages.pop_if(|last| last.order().is_some());
     }
 
     /// Returns how many documents a `$skip` passes over that comes first, or next to a leading

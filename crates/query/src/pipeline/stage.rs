@@ -63,6 +63,13 @@ pub(super) enum Cardinality {
     Other,
 }
 
+impl Cardinality {
+    /// Whether the stage only leaves out the first documents or the last.
+    pub fn cuts(self) -> bool {
+        matches!(self, Cardinality::Skip(_) | Cardinality::Limit(_))
+    }
+}
+
 /// Where what comes out of a stage at some path was before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
