@@ -29,7 +29,7 @@ pub enum Woken {
 pub enum Watch {
     /// For clients, too.
     #[cfg(target_os = "linux")]
-    Clients(SilentClients),
+    Clients(Box<SilentClients>),
     /// For the bell alone, which has rung.
     Bell(Mutex<bool>, Condvar),
 }
@@ -39,7 +39,7 @@ impl Watch {
     pub fn new() -> Watch {
         #[cfg(target_os = "linux")]
         if let Ok(clients) = SilentClients::new() {
-            return Watch::Clients(clients);
+            return Watch::Clients(Box::new(clients));
         }
         Watch::bell()
     }
