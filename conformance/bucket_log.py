@@ -175,8 +175,9 @@ def run(frond, chance, rounds):
 def refuse(deposed):
     """The server that was deposed takes no writes, and says why."""
     things = deposed.client().shop.things
+    # The first ones may end at a time limit, where the machine is busy.
     codes = []
-    for _ in range(2):
+    while len(codes) < 2 or codes[-1] is None and len(codes) < 10:
         try:
             things.insert_one({"text": "too late"})
             raise SystemExit("bucket_log: a deposed server acknowledges a write")

@@ -88,8 +88,8 @@ class Follower(threading.Thread):
                 start = {"resume_after": self.token} if self.token else {}
                 if self.what == "collection":
                     start["full_document"] = start["full_document_before_change"] = "required"
-                if self.what != "database":
-                    start["show_expanded_events"] = True
+                # Without them a path such as "x.y" may be that of one field or of two.
+                start["show_expanded_events"] = True
                 with self.watched(client).watch(max_await_time_ms=200, **start) as stream:
                     self.resumed += 1
                     while not self.done.is_set():
