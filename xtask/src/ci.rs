@@ -87,7 +87,7 @@ fn conformance() -> Vec<Step> {
     vec![
         on_checked("python3", "conformance/run.py", &[]),
         on_checked("python3", "conformance/s3.py", &[]),
-        on_checked("python3", "conformance/azure.py", &[]),
+        on_checked("python3", "conformance/azure.py", &["--quick"]),
         on_checked("python3", "conformance/google.py", &[]),
         ("python3", vec!["conformance/python_package.py"]),
         ("python3", vec!["conformance/node_package.py"]),

@@ -180,35 +180,47 @@ pub fn merge_document(
 /// The three sides of each collection, which are all the same if it is decided.
 type Works = BTreeMap<&'static str, [Option<Collection>; 3]>;
 
-/// Returns the new name of a collection `name` that a side hasn't any more: the collection with
-/// more than half of its documents that wasn't so before, and has less than half others.
-fn new_name(
+/// Returns the new names of collections that a side hasn't any more: each is the collection with
+/// more than half of its documents that wasn't so before, and has less than half others. Of all such
+/// pairs the most similar come first.
+fn new_names(
     [base, side]: [&Whole; 2],
-    name: &str,
+    gone: &[&'static str],
     taken: &mut BTreeSet<&'static str>,
-) -> Option<&'static str> {
-    let before = &base[name];
-    let mut best = (before.len() / 2, None);
-    for other in COLLECTIONS.into_iter().filter(|other| !taken.contains(other)) {
-        let Some(now) = side.get(other).filter(|now| base.get(other) != Some(*now)) else {
-            continue;
-        };
-        if base.get(other).is_some_and(|before| is_same(before, now)) {
-            continue;
-        }
-        let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
-        if best.0 < kept && now.len() < kept * 2 {
-            best = (kept, Some(other));
+) -> BTreeMap<&'static str, &'static str> {
+    let mut pairs = Vec::new();
+    for name in gone.iter().copied() {
+        let before = &base[name];
+        for other in COLLECTIONS.into_iter().filter(|other| !taken.contains(other)) {
+            let Some(now) = side.get(other).filter(|now| base.get(other) != Some(*now)) else {
+                continue;
+            };
+            if base.get(other).is_some_and(|before| is_same(before, now)) {
+                continue;
+            }
+            let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
+            if before.len() < kept * 2 && now.len() < kept * 2 {
+                let different = 1.0 - (2 * kept) as f64 / (before.len() + now.len()) as f64;
+                pairs.push((different, name, other));
+            }
         }
     }
-    taken.extend(best.1);
-    best.1
+    pairs.sort_by(|one, other| {
+        one.0.total_cmp(&other.0).then((one.1, one.2).cmp(&(other.1, other.2)))
+    });
+    let mut names = BTreeMap::new();
+    for (_, name, other) in pairs {
+        if !names.contains_key(name) && taken.insert(other) {
+            names.insert(name, other);
+        }
+    }
+    names
 }
 
-/// Whether more than half of the `_id`s are there still, if there were any.
+/// Whether they have more than half of the `_id`s of one of them in common, if there were any.
 fn is_same(before: &Collection, now: &Collection) -> bool {
     let kept = before.keys().filter(|id| now.contains_key(*id)).count();
-    before.is_empty() || before.len() < kept * 2
+    before.is_empty() || before.len().min(now.len()) / 2 < kept
 }
 
 /// The names that a side gave to collections of the base which aren't under their own any more,
@@ -220,8 +232,7 @@ fn renamings(base: &Whole, side: &Whole) -> BTreeMap<&'static str, &'static str>
     };
     let mut taken: BTreeSet<&'static str> = COLLECTIONS.into_iter().filter(stays).collect();
     let gone = base.keys().copied().filter(|name| !taken.contains(name)).collect::<Vec<_>>();
-    let renamed = gone.into_iter().map(|name| (name, new_name([base, side], name, &mut taken)));
-    let mut renamed: BTreeMap<_, _> = renamed.filter_map(|(name, to)| Some((name, to?))).collect();
+    let mut renamed = new_names([base, side], &gone, &mut taken);
     for _ in COLLECTIONS {
         let targets: BTreeSet<_> = renamed.values().copied().collect();
         renamed.retain(|name, _| !side.contains_key(name) || targets.contains(name));
@@ -375,9 +386,12 @@ fn works(sides: [&Whole; 3], decided: Option<Preferred>) -> Option<Works> {
     let gone = |name: &&str| {
         !ours.contains_key(name) && !theirs.contains_key(name) && !is_reused.contains(name)
     };
-    for name in COLLECTIONS.into_iter().filter(|name| base.contains_key(name)).filter(gone) {
-        let our = new_name([base, ours], name, &mut taken[0]);
-        let their = new_name([base, theirs], name, &mut taken[1]);
+    let gone: Vec<_> =
+        COLLECTIONS.into_iter().filter(|name| base.contains_key(name)).filter(gone).collect();
+    let our_names = new_names([base, ours], &gone, &mut taken[0]);
+    let their_names = new_names([base, theirs], &gone, &mut taken[1]);
+    for name in gone {
+        let (our, their) = (our_names.get(name).copied(), their_names.get(name).copied());
         let before = base.get(name).cloned();
         let names = match (our, their) {
             (None, None) => continue,
