@@ -65,7 +65,7 @@ def read_options():
     parser.add_argument("--frond", default=str(PROJECT / "target" / "release" / "frond"))
     parser.add_argument("--azurite", type=Path, default=INSTALLED / "azurite")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="without the races of 32 writers, which Azurite takes a minute for")
+    parser.add_argument("--quick", action="store_true", help="without the races of 32 writers: a minute")
     return parser.parse_args()
 
 
