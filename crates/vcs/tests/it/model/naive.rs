@@ -181,8 +181,8 @@ pub fn merge_document(
 type Works = BTreeMap<&'static str, [Option<Collection>; 3]>;
 
 /// Returns the new names of collections that a side hasn't any more: each is the collection with
-/// more than half of its documents that wasn't so before, and has less than half others. Of all such
-/// pairs the most similar come first.
+/// more than half of its documents that wasn't so before, and has less than half others. Of all
+/// such pairs the most similar come first.
 fn new_names(
     [base, side]: [&Whole; 2],
     gone: &[&'static str],
