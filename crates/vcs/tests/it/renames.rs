@@ -528,7 +528,7 @@ fn check_whole(database: &Repository, whole: &Whole) {
 #[test]
 fn renamings_at_random_merge_as_whole_copies_do() {
     let (mut differently, mut dropped) = (0, 0);
-    for_seeds(150, |mut random| {
+    for_seeds(1200, |mut random| {
         let frond = new();
         let main = shop(&frond, "");
         let mut base = Whole::new();
