@@ -19,7 +19,7 @@ import threading
 import urllib.parse
 from pathlib import Path
 
-from s3 import PROJECT, Frond, Live, documents, same
+from s3 import PROJECT, Frond, Live, StoreRequest, documents, same
 
 CONDITION = "x-goog-if-generation-match"
 BUCKET = "bucket"
@@ -61,18 +61,8 @@ class Store(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-class Request(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Request(StoreRequest):
     disable_nagle_algorithm = True
-
-    def answer(self, status, body=b"", **headers):
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
 
     def name(self):
         return urllib.parse.unquote(urllib.parse.urlsplit(self.path).path).removeprefix(f"/{BUCKET}").lstrip("/")

@@ -157,11 +157,10 @@ class Frond:
         return told
 
 
-class Heedless(http.server.BaseHTTPRequestHandler):
-    """A store that ignores If-None-Match and If-Match, as some do: objects in memory, for `doctor` alone."""
+class StoreRequest(http.server.BaseHTTPRequestHandler):
+    """A request to a store of our own."""
 
     protocol_version = "HTTP/1.1"
-    objects = {}
 
     def answer(self, status, body=b"", **headers):
         self.send_response(status)
@@ -171,6 +170,12 @@ class Heedless(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+class Heedless(StoreRequest):
+    """A store that ignores If-None-Match and If-Match, as some do: objects in memory, for `doctor` alone."""
+
+    objects = {}
 
     def do_PUT(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
