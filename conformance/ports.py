@@ -1,13 +1,24 @@
 """Ports for the servers of a test."""
 
+import random
 import socket
+
+# Below those that the system gives to connections: another program's connection takes none between
+# the choice and the server's start.
+PORTS = range(12_000, 32_000)
 
 
 def free_ports(count):
     """Ports that no process listens on, in rising order."""
-    listeners = [socket.socket() for _ in range(count)]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
+    listeners = []
+    while len(listeners) < count:
+        listener = socket.socket()
+        try:
+            listener.bind(("127.0.0.1", random.SystemRandom().choice(PORTS)))
+        except OSError:
+            listener.close()
+        else:
+            listeners.append(listener)
     ports = sorted(listener.getsockname()[1] for listener in listeners)
     for listener in listeners:
         listener.close()

@@ -24,7 +24,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from ports import free_port
+from ports import free_port, free_ports
 
 PROJECT = Path(__file__).resolve().parent.parent
 INSTALLED = PROJECT / "target" / "conformance" / "bin"
@@ -78,16 +78,6 @@ def build_server():
     except (subprocess.SubprocessError, OSError):
         return None
     return str(built)
-
-
-def free_ports(count):
-    listeners = [socket.socket() for _ in range(count)]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 class Store:

@@ -139,8 +139,9 @@ fn together(root: &Path, programs: &[Step]) -> Result<(), String> {
             .and_then(|()| writeln!(standard, "   took {} s", begun.elapsed().as_secs()));
         written.map_err(|error| error.to_string())?;
         succeeded(&line, output.status).map_err(|failed| {
-            let output = [output.stdout, output.stderr].concat();
-            format!("{failed}\n{}", last_lines(&String::from_utf8_lossy(&output)))
+            // What failed stands at the end of either: of tests, on the standard output.
+            let [log, result] = [output.stderr, output.stdout].map(|it| last_lines(&it));
+            format!("{failed}\n{log}\n{result}")
         })
     };
     thread::scope(|scope| {
@@ -153,7 +154,8 @@ fn together(root: &Path, programs: &[Step]) -> Result<(), String> {
 }
 
 /// Returns the last lines of a program's output.
-fn last_lines(output: &str) -> String {
+fn last_lines(output: &[u8]) -> String {
+    let output = String::from_utf8_lossy(output);
     let lines: Vec<&str> = output.lines().collect();
     lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
 }

@@ -4,7 +4,8 @@
 //!    once its engine is forgotten.
 //! 2. While calls run, their request asks every [`CHECK_EVERY`] whether to go on. Is it to stop,
 //!    the process is killed, whatever it does.
-//! 3. A process that ends by itself, or answers what is no answer, costs its calls an error.
+//! 3. A process that ends by itself, or answers what is no answer, costs its calls an error, unless
+//!    it was kept from another request: it may have ended before. Another runs the calls then.
 //!
 //! *Thread safety*: any thread may ask; no lock is held while a call runs.
 
@@ -56,6 +57,8 @@ fn idle() -> MutexGuard<'static, Vec<Worker>> {
 pub(crate) struct Worker {
     socket: UnixStream,
     child: Child,
+    /// Whether it was kept from another request and has answered none of this one's calls yet.
+    is_kept: bool,
 }
 
 impl Worker {
@@ -69,8 +72,8 @@ impl Worker {
             let Some(mut kept) = kept else {
                 return Worker::begin(program).map_err(|_| ScriptError::Ended);
             };
-            // It may have ended meanwhile.
             if matches!(kept.child.try_wait(), Ok(None)) {
+                kept.is_kept = true;
                 return Ok(kept);
             }
         }
@@ -83,7 +86,7 @@ impl Worker {
         let mut command = Command::new(program);
         command.arg(COMMAND).env_clear().current_dir("/");
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Worker { socket, child: command.spawn()? })
+        Ok(Worker { socket, child: command.spawn()?, is_kept: false })
     }
 
     /// Keeps it for another request.
@@ -103,6 +106,25 @@ impl Worker {
     /// # Errors
     /// [`ScriptError::Interrupted`] when `go_on` says no; [`ScriptError::Ended`].
     pub(crate) fn call(
+        &mut self,
+        message: &DocumentBuf,
+        go_on: &impl Fn() -> bool,
+    ) -> Result<DocumentBuf, ScriptError> {
+        let answer = self.exchange(message, go_on);
+        match (answer, program()) {
+            // A script changes nothing: it can run twice.
+            (Err(ScriptError::Ended), Some(program)) if self.is_kept => {
+                *self = Worker::begin(program).map_err(|_| ScriptError::Ended)?;
+                self.exchange(message, go_on)
+            }
+            (answer, _) => {
+                self.is_kept = false;
+                answer
+            }
+        }
+    }
+
+    fn exchange(
         &mut self,
         message: &DocumentBuf,
         go_on: &impl Fn() -> bool,

@@ -4,6 +4,7 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -81,11 +82,21 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Below those that the system gives to who asks for any: no connection and no other test's server
+/// takes one, also while its server is away.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id() * 8;
+    let mut ports = (0..1000).map(|_| {
+        let next = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        12_000 + (next % 20_000) as u16
+    });
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
+
 fn two(keys: [&str; 2]) -> [Mongod; 2] {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let ports = listeners.map(|listener| listener.local_addr().unwrap().port());
     let mut keys = keys.into_iter();
-    ports.map(|port| {
+    [free_port(), free_port()].map(|port| {
         let directory = Directory::new();
         let key = keys.next().unwrap_or_default();
         if !key.is_empty() {
@@ -125,11 +136,11 @@ fn set_again(server: &Mongod) -> Result<DocumentBuf, ClientError> {
     client.command("admin", command.view())
 }
 
-fn insert(server: &Mongod) -> Option<DocumentBuf> {
+fn insert(server: &Mongod) -> Result<DocumentBuf, ClientError> {
     let mut command = DocumentBuilder::new();
     command.append("insert", Value::String("things")).begin_array("documents");
     command.push_begin_document().end().end();
-    server.client()?.command("shop", command.build().view()).ok()
+    Client::connect(&server.address())?.command("shop", command.build().view())
 }
 
 #[test]
@@ -141,7 +152,7 @@ fn servers_by_themselves_become_a_set() {
     for _ in 0..2 {
         until(|| servers.iter().all(Mongod::is_of_two));
         until(|| servers.iter().any(Mongod::leads));
-        until(|| servers.iter().any(|server| server.leads() && insert(server).is_some()));
+        until(|| servers.iter().any(|server| server.leads() && insert(server).is_ok()));
         let error = initiate(&servers).unwrap_err().to_string();
         assert!(error.contains("already initialized"), "{error}");
         // A tool that gets this gives the configuration that is there.

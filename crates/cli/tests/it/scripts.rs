@@ -111,15 +111,11 @@ fn a_process_that_ends_costs_its_request_an_error() {
     kill(pid(&workers(server.pid())[0]));
     assert_eq!(begun.join().unwrap(), Err(139));
     assert!(run(&mut client, "true", 60_000).is_ok());
-    // One that ends while no request has it. Its memory goes before its socket: it has ended once
-    // it is a zombie, or nothing.
-    let idle = workers(server.pid())[0].clone();
-    kill(pid(&idle));
-    wait_until("it is gone", || {
-        let status = std::fs::read_to_string(idle.join("status")).unwrap_or_default();
-        status.is_empty() || status.contains("State:\tZ")
-    });
-    assert!(run(&mut client, "true", 60_000).is_ok());
+    // One that ends while no request has it: also where the next finds it not quite gone.
+    for _ in 0..20 {
+        kill(pid(&workers(server.pid())[0]));
+        assert!(run(&mut client, "true", 60_000).is_ok());
+    }
     server.stop();
 }
 
