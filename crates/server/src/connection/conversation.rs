@@ -23,7 +23,7 @@ use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
 use crate::cursors::Parked;
 use crate::dispatch::{self, Repeat, Wait};
-use crate::limits::{QUIET, QUIET_CROWDED, progress_time, stall_time};
+use crate::limits::{QUIET, QUIET_CROWDED, STALL_STEP, progress_time, stall_time};
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -97,6 +97,8 @@ impl Conversation {
                 Ok(Some(pause)) => pause,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     match self.is_answering() {
+                        // Others count on a thread that has only a short answer to send.
+                        true if !thread.is_ending() && socket.wait_for_room(STALL_STEP) => continue,
                         true => Pause::Full,
                         false => Pause::Silent,
                     }
@@ -322,6 +324,7 @@ mod tests {
     use frond_db::FrondOptions;
     use frond_doc::document;
     use frond_testkit::SimDisk;
+    use rustix::net::sockopt;
 
     use super::*;
     use crate::common_fields::UserDigest;
@@ -339,7 +342,7 @@ mod tests {
         let client = TcpStream::connect(address).expect("listens");
         let (stream, _) = listener.accept().expect("it connected");
         let socket = Socket::Tcp(stream);
-        socket.block(Duration::from_millis(5), Duration::from_millis(5)).expect("a socket");
+        socket.block(Duration::from_millis(5)).expect("a socket");
         let member = MemberOptions::default();
         let shared = Shared::new(frond, address, 1, Vec::new(), String::new(), member);
         let (stop, stopped) = watch::channel(false);
@@ -383,7 +386,7 @@ mod tests {
     fn a_client_that_says_no_more_is_left_at_once() {
         let (mut conversation, stream, mut client, _stop) = begin();
         let long = Duration::from_secs(60);
-        stream.block(long, long).expect("a socket");
+        stream.block(long).expect("a socket");
         let begun = Instant::now();
         for _ in 0..3 {
             client.write_all(&ping("")).expect("sends");
@@ -391,6 +394,23 @@ mod tests {
             assert!(!conversation.is_inside());
         }
         assert!(begun.elapsed() < long, "the thread waited for the client");
+    }
+
+    #[test]
+    fn no_thread_waits_until_a_short_answer_is_taken() {
+        let (mut conversation, socket, mut client, _stop) = begin();
+        sockopt::set_socket_send_buffer_size(&socket, 4096).expect("a socket");
+        let ping = ping("");
+        while !conversation.is_answering() {
+            client.write_all(&ping).expect("sends");
+            talk(&mut conversation, &socket);
+        }
+        let turns = (0..20).map(|_| {
+            let begun = Instant::now();
+            assert!(matches!(talk(&mut conversation, &socket), Pause::Full));
+            begun.elapsed()
+        });
+        assert!(turns.min().is_some_and(|shortest| shortest < STALL_STEP));
     }
 
     #[test]

@@ -9,7 +9,6 @@ use tokio::sync::{oneshot, watch};
 
 use super::conversation::{Conversation, Pause};
 use super::socket::Socket;
-use crate::limits::STALL_STEP;
 use crate::workers::{Talk, Thread};
 
 /// What comes back from a loan: the conversation, and why it doesn't go on.
@@ -48,7 +47,7 @@ impl Talk for Lent {
         }
         let quiet = self.conversation.quiet();
         if self.blocks_for != Some(quiet) {
-            if let Err(error) = self.socket.block(quiet, STALL_STEP) {
+            if let Err(error) = self.socket.block(quiet) {
                 self.end(Err(error));
                 return None;
             }

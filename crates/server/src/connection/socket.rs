@@ -5,10 +5,18 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rustix::net::{self, RecvFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 
-/// A socket that blocks.
+/// What a write says to the system: it doesn't block, and where the client has gone it is an error.
+#[cfg(target_os = "linux")]
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+/// Elsewhere the signal is ignored, as Rust has it for each program and socket.
+#[cfg(not(target_os = "linux"))]
+const SEND: SendFlags = SendFlags::DONTWAIT;
+
+/// A socket whose reads block. A write takes what there is room for.
 pub enum Socket {
     /// Over TCP.
     Tcp(std::net::TcpStream),
@@ -35,17 +43,23 @@ macro_rules! either {
 }
 
 impl Socket {
-    /// Has it block: a read for as long as a client may be silent, a write for as long as it may
-    /// take nothing.
+    /// Has its reads block for as long as a client may be silent.
     ///
     /// # Errors
     /// An error of the system.
-    pub fn block(&self, quiet: Duration, stalled: Duration) -> io::Result<()> {
+    pub fn block(&self, quiet: Duration) -> io::Result<()> {
         either!(Socket, self, stream => {
             stream.set_nonblocking(false)?;
-            stream.set_read_timeout(Some(quiet))?;
-            stream.set_write_timeout(Some(stalled))
+            stream.set_read_timeout(Some(quiet))
         })
+    }
+
+    /// Waits until there is room for a write, or the client is gone, for so long at most; returns
+    /// whether it is so.
+    pub fn wait_for_room(&self, at_most: Duration) -> bool {
+        let at_most = Timespec::try_from(at_most).ok();
+        let polled = poll(&mut [PollFd::new(self, PollFlags::OUT)], at_most.as_ref());
+        polled.is_ok_and(|ready| 0 < ready)
     }
 
     /// Has it not block any more.
@@ -90,11 +104,11 @@ impl Read for &Socket {
 
 impl Write for &Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        either!(Socket, self, stream => (&mut &*stream).write(bytes))
+        Ok(net::send(self, bytes, SEND)?)
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        either!(Socket, self, stream => (&mut &*stream).write_vectored(pieces))
+        Ok(net::sendmsg(self, pieces, &mut SendAncillaryBuffer::default(), SEND)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -21,7 +21,8 @@ impl<'a> Thread<'a> {
         Thread { scratch, ending, is_ending: false }
     }
 
-    /// Notes that it has only to send an answer of so many bytes.
+    /// Notes that it has only to send an answer of so many bytes: where the client doesn't take
+    /// them at once, it must not wait for that.
     ///
     /// The client may have it, and say more, long before this thread runs again: the system gives
     /// the processor to whom it wakes.
@@ -29,6 +30,11 @@ impl<'a> Thread<'a> {
         if bytes <= SOON_BYTES && !std::mem::replace(&mut self.is_ending, true) {
             self.ending.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// Whether it has only to send an answer, which takes no time.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
     }
 
     /// Notes that it has something to do.
