@@ -1,7 +1,7 @@
 //! Aggregation expressions: `{$add: ["$price", 1]}`.
 //!
 //! Reading order: [`node`] (what an expression is, and how it is evaluated), `parse` (from BSON),
-//! `parsed`, `equalities`, `constants` (what is computed before the first document), `table` (every
+//! `parsed`, `compared_fields`, `constants` (what is computed before the first document), `table` (every
 //! operator, supported or refused; handed to the parser, since operators parse their arguments with
 //! it),
 //! `scope` (variables), `let_values`, `evaluated` (a value that is borrowed where it can be),
@@ -18,12 +18,12 @@
 mod arithmetic;
 mod array;
 mod bits;
+mod compared_fields;
 mod comparison;
 mod conditional;
 mod constants;
 mod convert;
 mod date;
-mod equalities;
 mod evaluated;
 mod extreme;
 mod hash;
@@ -61,6 +61,7 @@ use frond_doc::Value;
 use crate::error::QueryError;
 pub(crate) use crate::error::failure;
 
+pub(crate) use compared_fields::{KnownComparison, Relation};
 pub(crate) use constants::{NotedConstant, compute};
 pub(crate) use evaluated::{Elements, Evaluated, Fields, check_bytes, check_depth};
 pub(crate) use extreme::Extreme;

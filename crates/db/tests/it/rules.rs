@@ -544,6 +544,9 @@ fn expressions_find_documents_by_an_index() {
             0 => "{'_id': 0, 'a': [3], 'n': [{'x': 3}]}".to_owned(),
             1 => "{'_id': 1, 'a': null}".to_owned(),
             2 => "{'_id': 2, 'n': {'x': 3.0}}".to_owned(),
+            // Of a type above numbers, and of one below.
+            3 => "{'_id': 3, 'n': {'x': {'y': 'text'}}}".to_owned(),
+            4 => "{'_id': 4, 'n': {}}".to_owned(),
             _ => format!("{{'_id': {id}, 'a': {}, 'n': {{'x': {}}}}}", id % 60, id % 50),
         })
         .collect();
@@ -557,6 +560,13 @@ fn expressions_find_documents_by_an_index() {
         ("{'$eq': ['$a', {'$literal': 3}]}", true),
         ("{'$eq': ['$_id', '$$v']}", true),
         ("{'$and': [{'$gt': ['$_id', 5]}, {'$and': [{'$eq': ['$a', '$$v']}]}]}", true),
+        ("{'$gt': ['$n.x', 47]}", true),
+        ("{'$gte': ['$$v', '$n.x']}", true),
+        ("{'$and': [{'$gt': ['$n.x', 5]}, {'$lte': ['$n.x', 7]}]}", true),
+        ("{'$lt': ['$_id', '$$v']}", true),
+        ("{'$gt': ['$a', 57]}", false),
+        ("{'$gt': ['$n.x', null]}", false),
+        ("{'$gt': ['$n.x', '$$list']}", false),
         ("{'$eq': ['$a', null]}", false),
         ("{'$eq': ['$a', '$$none']}", false),
         ("{'$eq': ['$a', '$$list']}", false),

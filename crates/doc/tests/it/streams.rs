@@ -52,12 +52,22 @@ fn document_with_id(random: &mut Random) -> DocumentBuf {
     builder.build()
 }
 
+/// What is written so; empty timestamps, which a random document may have, stay so.
 fn written(
     store: &dyn ChunkStore,
     format: TreeFormat,
     fill: impl FnOnce(&mut Writer<'_>) -> Result<(), PiecesError>,
 ) -> Result<Edited, PiecesError> {
-    let mut writer = Writer::new(store, format, 9);
+    written_at(0, store, format, fill)
+}
+
+fn written_at(
+    now: u64,
+    store: &dyn ChunkStore,
+    format: TreeFormat,
+    fill: impl FnOnce(&mut Writer<'_>) -> Result<(), PiecesError>,
+) -> Result<Edited, PiecesError> {
+    let mut writer = Writer::new(store, format, now);
     fill(&mut writer)?;
     writer.finish(|| ID)
 }
@@ -116,7 +126,7 @@ fn empty_timestamps_become_now() {
     let zero = Value::Timestamp(Timestamp(0));
     let document = document! { "a": zero, "b": &document! { "c": zero }, "_id": zero };
     let mut bytes = document.as_bytes();
-    let edited = written(&*store, TreeFormat::new(1), |writer| read_bson(&mut bytes, writer));
+    let edited = written_at(9, &*store, TreeFormat::new(1), |writer| read_bson(&mut bytes, writer));
     let Ok(Edited::Small(small)) = edited else { panic!("{edited:?}") };
     let inner = document! { "c": zero };
     let expected = document! { "_id": zero, "a": Value::Timestamp(Timestamp(9)), "b": &inner };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use frond_doc::{Document, Value, ValueBuf};
 
+use super::compared_fields::{self, KnownComparison, NotedComparison};
 use super::constants::NotedConstant;
-use super::equalities::{self, Equality};
 use super::evaluated::{Evaluated, check_depth};
 use super::node::{Answer, Node, Operation};
 use super::parse::Parser;
@@ -14,10 +14,16 @@ use crate::error::QueryError;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
-pub struct Expression(Arc<Node>, RunsScripts, Arc<[NotedConstant]>, Arc<[Equality]>);
-
-/// Whether a client's script may be run to evaluate it.
-type RunsScripts = bool;
+pub struct Expression {
+    node: Arc<Node>,
+    /// Whether a client's script may be run to evaluate it.
+    runs_scripts: bool,
+    constants: Arc<[NotedConstant]>,
+    /// Comparisons that hold wherever it is true, if they were noted.
+    comparisons: Arc<[NotedComparison]>,
+    /// Those of them by which the planner may find documents, if they are known by now.
+    ordered: Arc<[KnownComparison]>,
+}
 
 /// A value, null where it is missing.
 #[derive(Debug)]
@@ -33,6 +39,11 @@ impl Operation for OrNull {
 }
 
 impl Expression {
+    fn new(node: Node, runs_scripts: bool, constants: Arc<[NotedConstant]>) -> Expression {
+        let (comparisons, ordered) = (Arc::default(), Arc::default());
+        Expression { node: Arc::new(node), runs_scripts, constants, comparisons, ordered }
+    }
+
     /// Parses any value as an expression, and notes in `parser` the variables that are used and not
     /// bound.
     pub(crate) fn parse_with(
@@ -42,7 +53,7 @@ impl Expression {
         let before = parser.constants().len();
         let node = parser.expression(value)?;
         let constants = parser.constants()[before..].into();
-        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants, Arc::default()))
+        Ok(Expression::new(node, parser.runs_scripts(), constants))
     }
 
     /// Parses the key of a group. Of a document with one field, unlike with several, MongoDB groups
@@ -61,17 +72,27 @@ impl Expression {
             *field = Node::special(OrNull(inner));
         }
         let constants = parser.constants()[before..].into();
-        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants, Arc::default()))
+        Ok(Expression::new(node, parser.runs_scripts(), constants))
     }
 
-    /// The same, parsed of `value`, knowing the equalities that hold wherever it is true.
-    pub(crate) fn with_equalities(self, value: Value<'_>) -> Expression {
-        Expression(self.0, self.1, self.2, equalities::of(value).into())
+    /// The same, parsed of `value`, with the comparisons noted that hold wherever it is true.
+    pub(crate) fn with_comparisons(self, value: Value<'_>) -> Expression {
+        Expression { comparisons: compared_fields::of(value).into(), ..self }
     }
 
-    /// Equalities that hold wherever it is true, if they were noted.
-    pub(crate) fn equalities(&self) -> &[Equality] {
-        &self.3
+    /// The noted comparisons that `variables` make comparisons with known values.
+    pub(crate) fn known_comparisons(&self, variables: &Variables) -> Vec<KnownComparison> {
+        self.comparisons.iter().filter_map(|noted| noted.known(variables)).collect()
+    }
+
+    /// The same, with comparisons by which the planner may find documents.
+    pub(crate) fn with_ordered(self, ordered: Vec<KnownComparison>) -> Expression {
+        Expression { ordered: ordered.into(), ..self }
+    }
+
+    /// The comparisons by which documents may be found.
+    pub(crate) fn ordered(&self) -> &[KnownComparison] {
+        &self.ordered
     }
 
     /// Evaluates over `document`; `None` is "missing".
@@ -85,7 +106,7 @@ impl Expression {
         variables: &Variables,
     ) -> Result<Option<ValueBuf>, QueryError> {
         let scope = Scope::new(document, variables);
-        let evaluated = self.0.evaluate(&scope)?;
+        let evaluated = self.node.evaluate(&scope)?;
         if let Some(value) = evaluated.value() {
             check_depth(value, 2)?;
         }
@@ -94,27 +115,27 @@ impl Expression {
 
     /// Whether a client's script may be run to evaluate it.
     pub(crate) fn runs_scripts(&self) -> bool {
-        self.1
+        self.runs_scripts
     }
 
     /// Returns the parts that give the same value for all documents.
     pub(crate) fn constants(&self) -> &[NotedConstant] {
-        &self.2
+        &self.constants
     }
 
     /// The value, if the expression is nothing but a constant.
     pub(crate) fn constant(&self) -> Option<Value<'_>> {
-        self.0.constant()
+        self.node.constant()
     }
 
     /// Whether it is the same for all documents, as far as that can be seen.
     pub(crate) fn is_constant(&self) -> bool {
-        self.0.is_constant()
+        self.node.is_constant()
     }
 
     /// The path's parts, if the expression is nothing but a field's path.
     pub(crate) fn field(&self) -> Option<&[String]> {
-        self.0.field()
+        self.node.field()
     }
 
     /// As [`Expression::evaluate`], where what comes out may be a reference, or hold some.
@@ -124,7 +145,7 @@ impl Expression {
         variables: &Variables,
     ) -> Result<Option<ValueBuf>, QueryError> {
         let scope = Scope::new(document, variables);
-        let evaluated = self.0.carry(&scope)?;
+        let evaluated = self.node.carry(&scope)?;
         if let Some(value) = evaluated.value() {
             check_depth(value, 2)?;
         }
@@ -133,7 +154,7 @@ impl Expression {
 
     /// As [`Expression::evaluate_in`], where what comes out may be a reference, or hold some.
     pub(crate) fn carry_in<'a>(&'a self, scope: &Scope<'a>) -> Result<Evaluated<'a>, QueryError> {
-        self.0.carry(scope)
+        self.node.carry(scope)
     }
 
     /// Evaluates where the caller copies the value on.
@@ -141,6 +162,6 @@ impl Expression {
         &'a self,
         scope: &Scope<'a>,
     ) -> Result<Evaluated<'a>, QueryError> {
-        self.0.evaluate(scope)
+        self.node.evaluate(scope)
     }
 }

@@ -11,37 +11,7 @@ use std::cmp::Ordering;
 use frond_doc::{ElementType, Value, ValueBuf, order};
 
 use crate::collation::Collation;
-
-/// The relation that must hold between a value and the operand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Relation {
-    /// `$eq`
-    Equal,
-    /// `$gt`
-    Greater,
-    /// `$gte`
-    GreaterOrEqual,
-    /// `$lt`
-    Less,
-    /// `$lte`
-    LessOrEqual,
-}
-
-impl Relation {
-    fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Relation::Equal => ordering.is_eq(),
-            Relation::Greater => ordering.is_gt(),
-            Relation::GreaterOrEqual => ordering.is_ge(),
-            Relation::Less => ordering.is_lt(),
-            Relation::LessOrEqual => ordering.is_le(),
-        }
-    }
-
-    fn allows_equal(self) -> bool {
-        self.holds(Ordering::Equal)
-    }
-}
+pub(crate) use crate::expression::Relation;
 
 /// A relation and its operand.
 #[derive(Clone, Debug)]
@@ -129,7 +99,7 @@ impl Comparison {
         let operand = self.operand.as_value();
         let value = match (value, operand) {
             (Some(value), _) => value,
-            (None, Value::Null) => return self.relation.allows_equal(),
+            (None, Value::Null) => return self.relation.holds(Ordering::Equal),
             (None, _) => Value::Undefined,
         };
         let type_of = |value: Value<'_>| order::type_order(value.element_type());
@@ -142,7 +112,7 @@ impl Comparison {
         }
         match (is_nan(value), is_nan(operand)) {
             (false, false) => self.relation.holds(self.collation.compare(value, operand)),
-            (true, true) => self.relation.allows_equal(),
+            (true, true) => self.relation.holds(Ordering::Equal),
             _ => false,
         }
     }

@@ -63,7 +63,7 @@ const TOP_LEVEL: &[(&str, TopLevel)] = &[
     ("$comment", |_, _, _| Ok(None)),
     ("$db", reference_field),
     ("$expr", |_, value, _| {
-        let parsed = Expression::parse(value)?.with_equalities(value);
+        let parsed = Expression::parse(value)?.with_comparisons(value);
         Ok(Some(Node::Expression(parsed)))
     }),
     ("$id", reference_field),

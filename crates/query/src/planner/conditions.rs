@@ -10,7 +10,7 @@ use frond_doc::{Value, ValueBuf};
 use super::defect::{Defect, is_planted};
 use super::interval::{Cut, Interval, Intervals};
 use crate::collation::{Collation, holds_string};
-use crate::expression::hashed_key;
+use crate::expression::{Expression, KnownComparison, hashed_key};
 use crate::filter::tree::{Condition, Node, Test};
 use crate::filter::{Comparison, Membership, Pattern, Relation};
 
@@ -185,14 +185,44 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathB
             let below = path.strip_prefix(field.dotted.as_str())?.strip_prefix('.')?;
             of_elements(&field.condition, below, rules)
         }
+        Node::Expression(expression) => of_expression(expression, path, rules),
         Node::Nor(_)
         | Node::Constant(_)
-        | Node::Expression(_)
         | Node::Schema(_)
         | Node::Sample(_)
         | Node::Script(_)
         | Node::Text(_) => None,
     }
+}
+
+/// Returns the demand of an `$expr`'s comparisons. They compare an array as a whole, which keys
+/// don't hold, so it is known only where no array is on the path.
+fn of_expression(expression: &Expression, path: &str, rules: Rules<'_>) -> Option<PathBounds> {
+    let may_be_array = rules.path_values == PathValues::ManyValues || rules.has_number;
+    if may_be_array && !is_planted(Defect::ArraysInExpressions) || rules.is_hashed {
+        return None;
+    }
+    let demands = expression.ordered().iter().filter(|known| known.path == path);
+    let demands = demands.filter_map(|known| of_known_comparison(known, rules.collation));
+    demands.reduce(|left, right| left.and(right, PathValues::OneValue))
+}
+
+fn of_known_comparison(known: &KnownComparison, collation: &Collation) -> Option<PathBounds> {
+    let value = known.value.as_value();
+    if is_foreign(value, &known.collation, collation) {
+        return None;
+    }
+    let key = frond_doc::key::of_value(collation.comparable(value).as_value()).to_vec();
+    let all = Interval::all();
+    // What is absent is below all values that are noted.
+    let (interval, is_present) = match known.relation {
+        Relation::Equal => return None,
+        Relation::Greater => (Interval { start: Cut::After(key), ..all }, true),
+        Relation::GreaterOrEqual => (Interval { start: Cut::Before(key), ..all }, true),
+        Relation::Less => (Interval { end: Cut::Before(key), ..all }, false),
+        Relation::LessOrEqual => (Interval { end: Cut::After(key), ..all }, false),
+    };
+    Some(PathBounds::new(vec![interval], is_present))
 }
 
 /// Returns the demand of an `$elemMatch` on an outer path on the path `below` its elements.

@@ -27,6 +27,8 @@ pub(crate) enum Defect {
     OnceEach,
     /// The opposite of inexact intervals is used.
     OppositeOfInexact,
+    /// An expression's comparison bounds a path with arrays on it.
+    ArraysInExpressions,
     /// Ranges that are each in order are taken for ordered together.
     RangesInOrder,
     /// A check of a descending part isn't inverted.

@@ -149,6 +149,21 @@ fn condition(random: &mut Random) -> String {
     text
 }
 
+fn comparisons(random: &mut Random) -> String {
+    let comparison = |random: &mut Random| {
+        let operator = pick(random, &["$eq", "$gt", "$gte", "$lt", "$lte"]);
+        let (path, value) = (pick(random, PATHS), pick(random, SCALARS));
+        match random.below(2) {
+            0 => format!("{{'{operator}': ['${path}', {value}]}}"),
+            _ => format!("{{'{operator}': [{value}, '${path}']}}"),
+        }
+    };
+    match random.below(2) {
+        0 => comparison(random),
+        _ => format!("{{'$and': [{}, {}]}}", comparison(random), comparison(random)),
+    }
+}
+
 fn filter(random: &mut Random) -> (DocumentBuf, Filter) {
     loop {
         let mut parts = Vec::new();
@@ -163,9 +178,12 @@ fn filter(random: &mut Random) -> (DocumentBuf, Filter) {
             };
             parts.push(format!("'$or': [{}, {}]", branch(random), branch(random)));
         }
+        if random.one_in(6) {
+            parts.push(format!("'$expr': {}", comparisons(random)));
+        }
         let Some(document) = json(&format!("{{{}}}", parts.join(", "))) else { continue };
         if let Ok(filter) = Filter::parse(document.view()) {
-            return (document, filter);
+            return (document, filter.with_implied().unwrap_or(filter));
         }
     }
 }
@@ -378,6 +396,7 @@ fn planted_defects_are_found() {
         Defect::WholeDocuments,
         Defect::OnceEach,
         Defect::OppositeOfInexact,
+        Defect::ArraysInExpressions,
         Defect::RangesInOrder,
         Defect::AscendingChecks,
     ] {
