@@ -90,7 +90,7 @@ pub use log::LogOutput;
 pub use machine_memory::MachineMemory;
 pub use private::{PrivateError, PrivateOptions, PrivateServer};
 pub use remote_opener::RemoteOpener;
-pub use replica::beginning::{BegunSet, SetBeginning};
+pub use replica::beginning::{BegunSet, SetBeginning, end_wait, waits};
 pub use replica::key::ClusterKey;
 pub use replica::{Replica, ReplicaOptions};
 pub use router::{Router, RouterError, RouterOptions};

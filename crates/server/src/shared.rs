@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use frond_db::Frond;
@@ -100,6 +100,8 @@ pub struct Shared {
     pub replica: Option<Arc<Replica>>,
     /// How it becomes a member of a set of several, if it may.
     pub beginning: Option<SetBeginning>,
+    /// Whether it waits for `replSetInitiate`, and takes no writes until then.
+    pub awaits_set: AtomicBool,
     /// Whether it shows what another server writes, and takes no writes.
     pub reads_only: bool,
     /// Counts changes of the topology: there is one when a fault closes the databases for writing,
@@ -218,6 +220,7 @@ impl Shared {
             member,
             replica: None,
             beginning: None,
+            awaits_set: AtomicBool::new(false),
             reads_only: false,
             topology: watch::Sender::new(0),
             log,
@@ -251,8 +254,14 @@ impl Shared {
     /// Whether it takes writes: the primary of its set.
     pub fn is_primary(&self) -> bool {
         !self.reads_only
+            && !self.awaits_set()
             && self.frond.fault().is_none()
             && self.replica.as_ref().is_none_or(|replica| replica.is_primary())
+    }
+
+    /// Whether it waits for `replSetInitiate`.
+    pub fn awaits_set(&self) -> bool {
+        self.awaits_set.load(Ordering::Relaxed)
     }
 
     /// Enters a connection, unless there are too many.

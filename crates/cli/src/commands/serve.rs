@@ -24,7 +24,7 @@ use frond_server::announced::{remove_left_over, socket_of};
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
     Announced, BegunSet, MachineMemory, Replica, ReplicaOptions, Server, ServerError,
-    ServerOptions, UnixSocketOptions,
+    ServerOptions, UnixSocketOptions, end_wait, waits,
 };
 
 use crate::allocator::give_back_soon;
@@ -116,9 +116,9 @@ pub struct Serve {
     advertise: Option<String>,
 
     /// Name of the replica set, which is `replicaSet` in clients' URIs. The server is its only
-    /// member unless --members names others
-    #[arg(long, value_name = "NAME", default_value = "rs0")]
-    replica_set: String,
+    /// member unless --members names others [default: rs0]
+    #[arg(long, value_name = "NAME")]
+    replica_set: Option<String>,
 
     /// All members of the replica set, three to seven, separated by commas: the addresses at which
     /// clients and other members reach them. Each member gets the same list, and finds itself in it
@@ -352,6 +352,7 @@ impl Serve {
         self.check_free(&listen)?;
         allow_open_files();
         let replica = self.replica(&listen)?;
+        let awaits_set = self.awaits_set()?;
         let (frond, replica) = self.open(options, replica)?;
         if !self.members.is_empty() {
             // What it announced before it was a member of several.
@@ -363,6 +364,7 @@ impl Serve {
             listen_also: self.network.addresses_beside(),
             unix_socket: unix_socket.or_else(|| announced.as_ref().map(Announced::socket)),
             tls,
+            awaits_set,
             ..self.server_options(budget, replica)?
         };
         let remote = self.serve_remotes(&frond)?;
@@ -402,14 +404,29 @@ impl Serve {
         }
         self.begun = BegunSet::read(&self.data).map_err(Failure::failed)?;
         let Some(begun) = &self.begun else { return Ok(()) };
-        if begun.set != self.replica_set {
+        if begun.set != self.set_name() {
             let data = self.data.display();
             let what =
                 format!("{data} is of the replica set {0}: start it with --replSet {0}", begun.set);
             return Err(Failure::Failed(what));
         }
         self.members.clone_from(&begun.members);
-        Ok(())
+        end_wait(&self.data).map_err(|error| Failure::failed(error.to_string()))
+    }
+
+    /// The name of the replica set.
+    fn set_name(&self) -> &str {
+        self.replica_set.as_deref().unwrap_or("rs0")
+    }
+
+    /// Whether it waits for `replSetInitiate`, as mongod does that is started with a set's name.
+    fn awaits_set(&self) -> Result<bool, Failure> {
+        let may_wait = self.as_mongod && self.replica_set.is_some() && self.members.is_empty();
+        if !may_wait || self.store.is_bucket() {
+            return Ok(false);
+        }
+        waits(&self.data)
+            .map_err(|error| Failure::failed(format!("{}: {error}", self.data.display())))
     }
 
     /// Opens the directory, as a member of a replica set or by itself.

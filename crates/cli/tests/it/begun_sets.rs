@@ -1,6 +1,8 @@
-//! Goal: servers that were started as mongod is become a replica set by `replSetInitiate`, as
-//! programs that start sets for tests expect, and are one again later; none that holds data does,
-//! and none with another key. Method: processes on free ports of this machine.
+//! Goal: servers that were started as mongod with a set's name wait for `replSetInitiate`, and take
+//! no writes until then; by it they become a replica set, alone or together, as programs that start
+//! sets for tests expect, and are one again later. None that is in a set already becomes a member,
+//! and none with another key; where one can't, all can begin anew. Method: processes on free ports
+//! of this machine.
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
@@ -109,6 +111,11 @@ fn two(keys: [&str; 2]) -> [Mongod; 2] {
     })
 }
 
+fn initiate_alone(server: &Mongod) -> Result<DocumentBuf, ClientError> {
+    let command = document! { "replSetInitiate": &DocumentBuf::empty() };
+    server.client().unwrap().command("admin", command.view())
+}
+
 fn initiate(servers: &[Mongod; 2]) -> Result<DocumentBuf, ClientError> {
     initiate_with(servers, 1)
 }
@@ -162,12 +169,54 @@ fn servers_by_themselves_become_a_set() {
 }
 
 #[test]
-fn none_that_holds_data_becomes_a_member() {
-    let servers = two(["", ""]);
-    insert(&servers[1]).unwrap();
+fn a_server_waits_for_its_initiation() {
+    let [mut server, other] = two(["", ""]);
+    for _ in 0..2 {
+        assert_eq!(code_of(insert(&server)), 10107);
+        let mut client = server.client().unwrap();
+        for command in [
+            document! { "replSetGetStatus": 1_i32 },
+            document! { "replSetGetConfig": 1_i32 },
+            document! { "replSetStepDown": 1_i32 },
+        ] {
+            assert_eq!(code_of(client.command("admin", command.view())), 94, "{command:?}");
+        }
+        let find =
+            document! { "find": "things", "$readPreference": &document! { "mode": "nearest" } };
+        assert_eq!(code_of(client.command("shop", find.view())), 13436);
+        let hello = server.answer(&document! { "hello": 1_i32 }).unwrap();
+        assert!(hello.get("setName").is_none() && hello.get("info").is_some(), "{hello:?}");
+        assert!(!server.leads());
+        drop(client);
+        server = server.again();
+    }
+    initiate_alone(&server).unwrap();
+    assert!(server.leads());
+    insert(&server).unwrap();
+    assert!(initiate_alone(&server).unwrap_err().to_string().contains("already initialized"));
+    let server = server.again();
+    until(|| server.leads());
+    insert(&server).unwrap();
+    // It is in a set now.
+    let servers = [other, server];
     let error = initiate(&servers).unwrap_err().to_string();
-    assert!(error.contains("failed with it holds data"), "{error}");
-    assert!(!servers[0].is_of_two() && servers[0].leads() && servers[1].leads());
+    assert!(error.contains("failed with already initialized"), "{error}");
+    assert!(!servers[0].leads() && !servers[0].is_of_two() && servers[1].leads());
+}
+
+#[test]
+fn a_set_that_can_not_begin_is_forgotten() {
+    let servers = two(["", ""]);
+    let hindrance = servers[1].directory.path().join("data/set-begins.new");
+    std::fs::create_dir(&hindrance).unwrap();
+    let error = initiate(&servers).unwrap_err().to_string();
+    assert!(error.contains("quorum check failed"), "{error}");
+    std::fs::remove_dir(&hindrance).unwrap();
+    let servers = servers.map(Mongod::again);
+    assert!(!servers.iter().any(Mongod::is_of_two));
+    initiate(&servers).unwrap();
+    until(|| servers.iter().all(Mongod::is_of_two));
+    until(|| servers.iter().any(|server| server.leads() && insert(server).is_ok()));
 }
 
 #[test]
@@ -175,5 +224,13 @@ fn none_with_another_key_becomes_a_member() {
     let servers = two(["secret-a", "secret-b"]);
     let error = initiate(&servers).unwrap_err().to_string();
     assert!(error.contains("not all proposed set members responded"), "{error}");
-    assert!(servers.iter().all(Mongod::leads));
+    assert!(!servers.iter().any(Mongod::leads));
+    assert!(!servers.iter().any(Mongod::is_of_two));
+}
+
+fn code_of(answer: Result<DocumentBuf, ClientError>) -> i32 {
+    match answer {
+        Err(ClientError::Command { code, .. }) => code,
+        other => panic!("{other:?}"),
+    }
 }

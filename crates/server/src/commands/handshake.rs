@@ -116,6 +116,14 @@ fn append_standing(
 
 /// Appends what the replica set is, and what this member is in it.
 fn append_set(answer: &mut DocumentBuilder, server: &Shared, primary_name: &str, is_primary: bool) {
+    if server.awaits_set() {
+        answer
+            .append(primary_name, Value::Boolean(false))
+            .append("secondary", Value::Boolean(false))
+            .append("info", Value::String("Does not have a valid replica set config"))
+            .append("isreplicaset", Value::Boolean(true));
+        return;
+    }
     let standing = SetDescription::of(server);
     append_hosts(answer, &standing.members);
     answer

@@ -70,6 +70,17 @@ impl SetDescription {
     }
 }
 
+/// Checks that the server doesn't wait for `replSetInitiate`.
+///
+/// # Errors
+/// `NotYetInitialized` (94).
+pub fn check_initiated(server: &Shared) -> Result<(), Error> {
+    match server.awaits_set() {
+        true => Err(Error::invalid(Code::NotYetInitialized, "no replset config has been received")),
+        false => Ok(()),
+    }
+}
+
 /// A moment of the cluster's time as a date: whole seconds.
 pub fn date_of(time: Timestamp) -> Value<'static> {
     Value::DateTime(i64::try_from(time.0 >> 32).unwrap_or(0).saturating_mul(1_000))
@@ -91,6 +102,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     fields.ignore(&["initialSync"]);
     fields.finish()?;
     let server = request.server;
+    check_initiated(server)?;
     let time = server.operation_time();
     let standing = SetDescription::of(server);
     let own = &*server.member.host;
@@ -196,6 +208,7 @@ pub fn step_down(request: &Request<'_>) -> Answer {
     fields.ignore(&[request.sent_name, "secondaryCatchUpPeriodSecs", "force"]);
     fields.finish()?;
     let server = request.server;
+    check_initiated(server)?;
     let Some(replica) = server.replica.as_ref().filter(|_| server.is_primary()) else {
         let message = match server.replica {
             Some(_) => "not primary so can't step down",

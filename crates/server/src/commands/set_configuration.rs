@@ -14,7 +14,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_quorum::{MEMBERS_MAX, VOTERS_MAX};
 
-use crate::commands::replica_set::SetDescription;
+use crate::commands::replica_set::{SetDescription, check_initiated};
 use crate::fields::Fields;
 use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
@@ -31,6 +31,7 @@ pub fn config(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["commitmentStatus"]);
     fields.finish()?;
+    check_initiated(request.server)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_document("config");
     append_configuration(&mut answer, request.server);
@@ -43,6 +44,9 @@ pub fn config(request: &Request<'_>) -> Answer {
 pub fn documents_of(request: &Request<'_>, collection: Option<&str>) -> Option<Vec<DocumentBuf>> {
     if (request.database_name, collection) != ("local", Some(COLLECTION)) {
         return None;
+    }
+    if request.server.awaits_set() {
+        return Some(Vec::new());
     }
     let mut configuration = DocumentBuilder::new();
     append_configuration(&mut configuration, request.server);
@@ -79,6 +83,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
     let given = fields.required_document(request.sent_name)?;
     fields.finish()?;
     let server = request.server;
+    check_initiated(server)?;
     let given = parse(given, &server.member.set)?;
     let known = SetDescription::of(server).members;
     let Some(replica) = &server.replica else {

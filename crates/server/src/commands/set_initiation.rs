@@ -1,10 +1,11 @@
-//! `replSetInitiate`. A server by itself is the only member of its set already: that is refused.
-//! Those that were started as `mongod --replSet NAME`, and hold nothing, become a set of several
-//! ([`crate::replica::beginning`]).
+//! `replSetInitiate`. A server that was started as `mongod --replSet NAME` waits for it: it becomes
+//! the only member of its set, or one of several ([`crate::replica::beginning`]). Any other is in a
+//! set already: that is refused.
 
 use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -24,26 +25,47 @@ use crate::shared::Shared;
 /// The time for the answer of what has this server begin anew.
 const ANSWER_WAIT: Duration = Duration::from_millis(200);
 
-/// Makes a set of the servers that the configuration names, if there are several; else refuses,
-/// since each server is in one. Programs that start sets take "already initialized" for done.
+/// Makes a set of the servers that the configuration names, this one alone without any. Programs
+/// that start sets take "already initialized" for done.
 pub fn initiate(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let given = fields.value(request.sent_name).and_then(|given| given.as_document());
     fields.finish()?;
     let server = request.server;
-    if let Some(config) = given.filter(|_| server.replica.is_none()) {
+    if let Some(config) = given {
         check_name(config, &server.member.set)?;
-        let members = config.get("members").and_then(|members| members.as_array());
-        let count = members.map_or(1, |members| members.iter().count());
-        if 1 < count {
-            return begin(server, config, count);
-        }
-        if server.is_primary() {
-            // Some that start a set wait from here on for the line by which it is known to lead.
+    }
+    let members = given.and_then(|config| config.get("members")?.as_array());
+    let count = members.map_or(1, |members| members.iter().count());
+    match (server.awaits_set(), given) {
+        (true, Some(config)) if 1 < count => begin(server, config),
+        (true, _) => {
+            let directory = &server.data_directory;
+            beginning::end_wait(Path::new(directory))
+                .map_err(|error| invalid(format!("{directory}: {error}")))?;
+            server.awaits_set.store(false, Ordering::Relaxed);
+            server.topology.send_modify(|counter| *counter += 1);
             log::leads(&server.log);
+            Ok(DocumentBuilder::new())
+        }
+        (false, _) => {
+            let is_alone = server.replica.is_none();
+            if is_alone && 1 < count {
+                return Err(invalid(format!(
+                    "{} is a replica set of one member, not of {count}: the members of a larger \
+                     one are started with frond serve --members HOST:PORT,..., or on empty \
+                     directories as frond mongod --replSet NAME",
+                    server.member.host
+                )));
+            }
+            if is_alone && server.is_primary() {
+                // Some that start a set wait from here on for the line by which it is known to
+                // lead.
+                log::leads(&server.log);
+            }
+            Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
         }
     }
-    Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
 }
 
 fn check_name(config: Document<'_>, set: &str) -> Result<(), Error> {
@@ -56,47 +78,67 @@ fn check_name(config: Document<'_>, set: &str) -> Result<(), Error> {
     }
 }
 
-fn begin(server: &Shared, config: Document<'_>, count: usize) -> Answer {
+fn begin(server: &Shared, config: Document<'_>) -> Answer {
     let host = &server.member.host;
     let Some(beginning) = &server.beginning else {
-        return Err(invalid(format!(
-            "{host} is a replica set of one member, not of {count}: the members of a larger one are \
-             started with frond serve --members HOST:PORT,..., or as frond mongod --replSet NAME, \
-             with logins also --keyFile"
-        )));
+        let why = "where clients log in, the members of a set are started with --keyFile";
+        return Err(invalid(format!("{host}: {why}")));
     };
-    let hosts = hosts(config)?;
-    let members: Vec<String> = hosts.iter().map(|host| host.address.clone()).collect();
-    let Some(own) = members.iter().find(|address| is_own(address, server)).cloned() else {
-        return Err(Error::invalid(
-            Code::NodeNotFound,
-            format!(
-                "No host described in new configuration for replica set {} maps to this node, \
-                 {host}",
-                server.member.set
-            ),
-        ));
-    };
-    let set = BegunSet { set: server.member.set.clone(), own, members };
+    let set = set_of(server, config)?;
     check_empty(server).map_err(|why| invalid(format!("{host}: {why}")))?;
-    for step in Step::ALL {
-        if step == Step::Begin {
-            // Before the answer: who waits for the leader then must not take this server for it.
-            log::joins_set(&server.log);
-        }
-        for other in set.members.iter().filter(|member| **member != set.own) {
-            beginning::ask(&set.of(other), step, &beginning.key).map_err(|error| {
+    let others: Vec<&String> = set.members.iter().filter(|member| **member != set.own).collect();
+    let ask = |other: &str, step| beginning::ask(&set.of(other), step, &beginning.key);
+    for step in [Step::Look, Step::Note] {
+        for (place, other) in others.iter().enumerate() {
+            if let Err(error) = ask(other, step) {
+                for noted in others[..=place].iter().filter(|_| step == Step::Note) {
+                    // What it has noted has no effect until it is started again.
+                    let _ = ask(noted, Step::Forget);
+                }
                 let message = format!(
                     "replSetInitiate quorum check failed because not all proposed set members \
                      responded affirmatively: {other} failed with {error}"
                 );
-                Error::invalid(Code::NodeNotFound, message)
-            })?;
+                return Err(Error::invalid(Code::NodeNotFound, message));
+            }
         }
     }
-    note(server, &set).map_err(invalid)?;
+    if let Err(why) = note(server, &set) {
+        for noted in others {
+            let _ = ask(noted, Step::Forget);
+        }
+        return Err(invalid(why));
+    }
+    // Before the answer: who waits for the leader then must not take this server for it.
+    log::joins_set(&server.log);
+    for other in others {
+        // It has noted the set, and is in it at the latest when it is started again.
+        let _ = ask(other, Step::Begin);
+    }
     restart_soon(beginning);
     Ok(DocumentBuilder::new())
+}
+
+/// The set of a configuration, as this server has it.
+fn set_of(server: &Shared, config: Document<'_>) -> Result<BegunSet, Error> {
+    let (set, host) = (server.member.set.clone(), &server.member.host);
+    let hosts = hosts(config)?;
+    let members: Vec<String> = hosts.iter().map(|host| host.address.clone()).collect();
+    let own: Vec<&String> = members.iter().filter(|address| is_own(address, server)).collect();
+    match own[..] {
+        [own] => Ok(BegunSet { set, own: own.clone(), members }),
+        [] => Err(Error::invalid(
+            Code::NodeNotFound,
+            format!(
+                "No host described in new configuration for replica set {set} maps to this node, \
+                 {host}"
+            ),
+        )),
+        [first, second, ..] => Err(invalid(format!(
+            "The hosts {first} and {second} both map to this node in new configuration for replica \
+             set {set}"
+        ))),
+    }
 }
 
 /// The members of a configuration. Its settings, and whether a majority has to have journaled, are
@@ -161,6 +203,7 @@ fn note(server: &Shared, set: &BegunSet) -> Result<(), String> {
 /// # Errors
 /// An error of the socket; that it asks for something else.
 pub fn answer(server: &Shared, beginning: &SetBeginning, stream: TcpStream) -> io::Result<()> {
+    let directory = Path::new(&server.data_directory);
     let agreed = beginning::answer(stream, &beginning.key, |step, set| {
         if set.set != server.member.set {
             return Err(format!("it is of the replica set {}", server.member.set));
@@ -168,13 +211,22 @@ pub fn answer(server: &Shared, beginning: &SetBeginning, stream: TcpStream) -> i
         if !is_own(&set.own, server) {
             return Err(format!("it is {}", server.member.host));
         }
-        check_empty(server)?;
+        if !server.awaits_set() {
+            return Err("already initialized".to_owned());
+        }
+        let noted = || BegunSet::read(directory);
         match step {
-            Step::Look => Ok(()),
-            Step::Begin => {
-                log::joins_set(&server.log);
+            Step::Look => check_empty(server),
+            Step::Note => {
+                check_empty(server)?;
                 note(server, set)
             }
+            Step::Begin if noted()?.as_ref() != Some(set) => Err("it knows no such set".to_owned()),
+            Step::Begin => {
+                log::joins_set(&server.log);
+                Ok(())
+            }
+            Step::Forget => set.forget(directory).map_err(|error| error.to_string()),
         }
     });
     if agreed? == Some(Step::Begin) {

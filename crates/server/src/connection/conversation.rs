@@ -400,6 +400,7 @@ mod tests {
     fn no_thread_waits_until_a_short_answer_is_taken() {
         let (mut conversation, socket, mut client, _stop) = begin();
         sockopt::set_socket_send_buffer_size(&socket, 4096).expect("a socket");
+        sockopt::set_socket_recv_buffer_size(&client, 4096).expect("a socket");
         let ping = ping("");
         while !conversation.is_answering() {
             client.write_all(&ping).expect("sends");

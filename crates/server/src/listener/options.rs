@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub replica: Option<Arc<Replica>>,
     /// How a server by itself becomes one, at `replSetInitiate`, if it may.
     pub beginning: Option<SetBeginning>,
+    /// Whether it waits for that, and takes no writes until then.
+    pub awaits_set: bool,
     /// Whether the databases follow what another server writes: then it says that it is a
     /// secondary, and takes no writes.
     pub reads_only: bool,
@@ -113,6 +115,7 @@ impl Default for ServerOptions {
             member: MemberOptions::default(),
             replica: None,
             beginning: None,
+            awaits_set: false,
             reads_only: false,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,

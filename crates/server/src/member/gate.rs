@@ -41,7 +41,7 @@ pub fn check(
     body: Document<'_>,
     common: &Common,
 ) -> Result<(), Error> {
-    if server.replica.is_none() && !server.reads_only {
+    if server.replica.is_none() && !server.reads_only && !server.awaits_set() {
         return Ok(());
     }
     if !matches!(command.run, Run::Handler(_)) {
@@ -53,7 +53,11 @@ pub fn check(
     let reads_versions = READ_VERSIONS.contains(&command.name);
     let writes = concerns::writes(command.name, body) && !reads_versions;
     if matches!(common.part, Some(Part::Statement { .. })) || writes {
-        return Err(Error::invalid(Code::NotWritablePrimary, "not primary"));
+        let message = match server.awaits_set() {
+            true => "not primary: the replica set waits for rs.initiate()",
+            false => "not primary",
+        };
+        return Err(Error::invalid(Code::NotWritablePrimary, message));
     }
     if common.level == Level::Linearizable {
         // A secondary's data may be old.
@@ -62,7 +66,11 @@ pub fn check(
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || reads_versions || LISTS.contains(&command.name);
-    let state = server.replica.as_ref().map_or(State::Secondary, |replica| replica.state());
+    let state = match &server.replica {
+        Some(replica) => replica.state(),
+        None if server.awaits_set() => State::Startup,
+        None => State::Secondary,
+    };
     if reads && let Some(message) = read_refusal(state) {
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }

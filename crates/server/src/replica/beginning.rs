@@ -1,20 +1,23 @@
 //! How servers that were started by themselves, as `mongod --replSet NAME` is, become the members
 //! of one set: `replSetInitiate` with several members, sent to one of them.
 //!
-//! 1. Only servers that hold nothing: what one of them has the others would lack.
-//! 2. The one that got the command asks the others whether they can be members, and then has them
-//!    begin ([`Step`]). The streams are as those between members ([`super::channel`]).
-//! 3. Each notes the set in its data directory ([`BegunSet::write`]) and starts again. What every
-//!    server writes is there, and a member, which takes the set's times from its first entry on,
-//!    can't begin with it: [`empty`] looks again whether the directory holds nothing (something may
-//!    have been written meanwhile) and empties it. From there on all is as with `--members`.
+//! 1. A server that is started so on a new directory waits ([`waits`]): until the command it takes
+//!    no writes, or clients that know several such servers would write to each of them.
+//! 2. Only servers that hold nothing: what one of them has the others would lack.
+//! 3. The one that got the command asks the others whether they can be members, has them note the
+//!    set in their data directories ([`BegunSet::write`]), and then begin ([`Step`]). Where one
+//!    can't note it, all forget it. The streams are as those between members ([`super::channel`]).
+//! 4. To begin, each starts again. What every server writes is there, and a member, which takes the
+//!    set's times from its first entry on, can't begin with it: [`empty`] looks again whether the
+//!    directory holds nothing and empties it. From there on all is as with `--members`.
 //!
 //! The key of these streams, and of the set, is made of what all were started with: a key file, or,
 //! where no client needs to log in either, the set's name.
 //!
 //! *Form* of the file `set-begins`, and of a message after its first line, which is the step: lines
 //! of text, `frond-set-begins 0`, `set NAME`, `self HOST:PORT`, and `member HOST:PORT` for each
-//! member. An empty file `set-empties` is there while the directory is being emptied.
+//! member. An empty file `set-empties` is there while the directory is being emptied, and an empty
+//! file `set-waits` while the server waits.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -32,6 +35,7 @@ use super::key::ClusterKey;
 const FILE_NAME: &str = "set-begins";
 const NEW_FILE_NAME: &str = "set-begins.new";
 const EMPTYING_FILE_NAME: &str = "set-empties";
+const WAITING_FILE_NAME: &str = "set-waits";
 const HEAD: &str = "frond-set-begins 0";
 const YES: &str = "yes";
 /// Why a server can't be a member.
@@ -65,18 +69,23 @@ pub struct BegunSet {
 pub enum Step {
     /// To say whether it can be a member.
     Look,
+    /// To note the set.
+    Note,
     /// To become one.
     Begin,
+    /// To forget a set that it has noted.
+    Forget,
 }
 
 impl Step {
-    /// Both, in their order.
-    pub const ALL: [Step; 2] = [Step::Look, Step::Begin];
+    const ALL: [Step; 4] = [Step::Look, Step::Note, Step::Begin, Step::Forget];
 
     fn name(self) -> &'static str {
         match self {
             Step::Look => "look",
+            Step::Note => "note",
             Step::Begin => "begin",
+            Step::Forget => "forget",
         }
     }
 }
@@ -107,6 +116,17 @@ impl BegunSet {
         file.sync_all()?;
         fs::rename(&beside, directory.join(FILE_NAME))?;
         File::open(directory)?.sync_all()
+    }
+
+    /// Removes it from a data directory, durably, if that has noted it.
+    ///
+    /// # Errors
+    /// An error of the disk; says what of the file is wrong.
+    pub fn forget(&self, directory: &Path) -> io::Result<()> {
+        match BegunSet::read(directory).map_err(io::Error::other)?.as_ref() == Some(self) {
+            true => remove(directory, FILE_NAME),
+            false => Ok(()),
+        }
     }
 
     /// The same set, as another member has it.
@@ -140,6 +160,44 @@ impl BegunSet {
             false => Err("it isn't a member of its set"),
         }
     }
+}
+
+/// Whether a server that is started as `mongod --replSet NAME` on `directory` waits for
+/// `replSetInitiate`: from when it is first started, which is noted before anything else is there.
+///
+/// # Errors
+/// An error of the disk.
+pub fn waits(directory: &Path) -> io::Result<bool> {
+    fs::create_dir_all(directory)?;
+    let mut is_new = true;
+    for file in fs::read_dir(directory)? {
+        let name = file?.file_name();
+        if name == WAITING_FILE_NAME {
+            return Ok(true);
+        }
+        is_new &= name.to_str().is_none_or(|name| !is_content(name));
+    }
+    if is_new {
+        File::create(directory.join(WAITING_FILE_NAME))?.sync_all()?;
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(is_new)
+}
+
+/// Notes in a data directory, durably, that its server doesn't wait any more.
+///
+/// # Errors
+/// An error of the disk.
+pub fn end_wait(directory: &Path) -> io::Result<()> {
+    remove(directory, WAITING_FILE_NAME)
+}
+
+fn remove(directory: &Path, name: &str) -> io::Result<()> {
+    match fs::remove_file(directory.join(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::open(directory)?.sync_all()
 }
 
 /// Empties the data directory of a server that held nothing, for the member that it becomes. After
@@ -262,6 +320,24 @@ mod tests {
             fs::write(directory.join(FILE_NAME), text).expect("written");
             assert!(BegunSet::read(&directory).is_err(), "{text}");
         }
+        fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn a_new_directory_waits_until_it_is_told() {
+        let directory = std::env::temp_dir().join(format!("frond-waits-{}", std::process::id()));
+        for _ in 0..2 {
+            assert!(waits(&directory).expect("noted"));
+            fs::write(directory.join("MANIFEST-a"), "").expect("written");
+        }
+        end_wait(&directory).expect("noted");
+        assert!(!waits(&directory).expect("read"), "it has data");
+        end_wait(&directory).expect("nothing to note");
+        set("a:1").write(&directory).expect("written");
+        set("b:2").forget(&directory).expect("another's is passed over");
+        assert_eq!(BegunSet::read(&directory), Ok(Some(set("a:1"))));
+        set("a:1").forget(&directory).expect("removed");
+        assert_eq!(BegunSet::read(&directory), Ok(None));
         fs::remove_dir_all(&directory).expect("removed");
     }
 

@@ -40,8 +40,9 @@ Options:
   --unixSocketPrefix DIR       directory of a Unix socket, mongodb-PORT.sock, to listen on as well
   --filePermissions MODE       its permissions [default: 0700]
   --dbpath DIR                 data directory [default: /data/db]
-  --replSet NAME               name of the replica set, whose only member it is until
-                               replSetInitiate names others [default: rs0]
+  --replSet NAME               name of the replica set: a new data directory waits for
+                               replSetInitiate, which makes it the only member, or one of several;
+                               without a name it is rs0's only member at once
   --auth, --noauth             whether clients have to log in; without either it listens on this
                                machine's own addresses only
   --keyFile FILE               like --auth; the secret that the members of a set share

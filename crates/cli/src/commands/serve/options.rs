@@ -68,7 +68,7 @@ impl Serve {
             data_directory: self.data.display().to_string(),
             hooks: if self.no_hooks { Hooks::default() } else { Hooks::of(&self.data) },
             member: MemberOptions {
-                replica_set: self.replica_set.clone(),
+                replica_set: self.set_name().to_owned(),
                 advertise: replica
                     .as_ref()
                     .map(|replica| replica.options.own.clone())
@@ -151,7 +151,7 @@ impl Serve {
 
     /// Returns how the server is a member of a set of several, if it is.
     pub(super) fn replica(&self, listen: &str) -> Result<Option<ReplicaOptions>, Failure> {
-        let (set, restart) = (self.replica_set.clone(), begin_anew as fn());
+        let (set, restart) = (self.set_name().to_owned(), begin_anew as fn());
         let log_bytes_max = self.set_log_max;
         if let Some(BegunSet { own, members, .. }) = self.begun.clone() {
             let key = self.derived_key()?.ok_or_else(|| {
@@ -197,7 +197,7 @@ impl Serve {
         match &self.key_file {
             Some(file) => ClusterKey::derived_from(file).map(Some).map_err(Failure::failed),
             None if self.auth => Ok(None),
-            None => Ok(Some(ClusterKey::derived(self.replica_set.as_bytes()))),
+            None => Ok(Some(ClusterKey::derived(self.set_name().as_bytes()))),
         }
     }
 }

@@ -107,6 +107,11 @@ impl StoreArguments {
         Ok(frond)
     }
 
+    /// Whether packs lie in a bucket.
+    pub fn is_bucket(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// Whether the server takes no writes.
     pub fn reads_only(&self) -> bool {
         self.store_read_only
