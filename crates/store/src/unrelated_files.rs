@@ -23,6 +23,8 @@ pub fn unrelated_file(directory: &Path) -> Option<String> {
 pub(crate) fn is_unrelated(name: &str) -> bool {
     let is_ours = name == "LOCK"
         || name == "RESERVE"
+        // A server that waits to become a member of a set, or becomes one, notes that.
+        || name.starts_with("set-")
         || name.starts_with("MANIFEST")
         || name.starts_with("COPIES")
         || name.starts_with("DEPOT")
@@ -49,6 +51,8 @@ mod tests {
             ("00000000.pack", false),
             ("log-0000000001", false),
             ("spare-log-0000000001", false),
+            ("set-waits", false),
+            ("set-begins.new", false),
             ("lost+found", false),
             (".DS_Store", false),
             ("letter.txt", true),

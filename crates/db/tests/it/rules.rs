@@ -545,14 +545,18 @@ fn expressions_find_documents_by_an_index() {
             1 => "{'_id': 1, 'a': null}".to_owned(),
             2 => "{'_id': 2, 'n': {'x': 3.0}}".to_owned(),
             // Of a type above numbers, and of one below.
-            3 => "{'_id': 3, 'n': {'x': {'y': 'text'}}}".to_owned(),
-            4 => "{'_id': 4, 'n': {}}".to_owned(),
-            _ => format!("{{'_id': {id}, 'a': {}, 'n': {{'x': {}}}}}", id % 60, id % 50),
+            3 => "{'_id': 3, 'm': {'y': 'text'}}".to_owned(),
+            4 => "{'_id': 4}".to_owned(),
+            _ => {
+                let (a, x) = (id % 60, id % 50);
+                format!("{{'_id': {id}, 'a': {a}, 'm': {x}, 'n': {{'x': {x}}}}}")
+            }
         })
         .collect();
     insert(&shop, "things", &format!("[{}]", documents.join(", ")));
     index(&shop, "{'key': {'a': 1}}").expect("made");
     index(&shop, "{'key': {'n.x': 1}}").expect("made");
+    index(&shop, "{'key': {'m': -1}}").expect("made");
     for (expression, is_found) in [
         ("{'$eq': ['$a', 3]}", true),
         ("{'$eq': [3.0, '$a']}", true),
@@ -560,13 +564,14 @@ fn expressions_find_documents_by_an_index() {
         ("{'$eq': ['$a', {'$literal': 3}]}", true),
         ("{'$eq': ['$_id', '$$v']}", true),
         ("{'$and': [{'$gt': ['$_id', 5]}, {'$and': [{'$eq': ['$a', '$$v']}]}]}", true),
-        ("{'$gt': ['$n.x', 47]}", true),
-        ("{'$gte': ['$$v', '$n.x']}", true),
-        ("{'$and': [{'$gt': ['$n.x', 5]}, {'$lte': ['$n.x', 7]}]}", true),
+        ("{'$gt': ['$m', 47]}", true),
+        ("{'$gte': ['$$v', '$m']}", true),
+        ("{'$and': [{'$gt': ['$m', 5]}, {'$lte': ['$m', 7]}]}", true),
+        ("{'$gt': ['$n.x', 47]}", false),
         ("{'$lt': ['$_id', '$$v']}", true),
         ("{'$gt': ['$a', 57]}", false),
-        ("{'$gt': ['$n.x', null]}", false),
-        ("{'$gt': ['$n.x', '$$list']}", false),
+        ("{'$gt': ['$m', null]}", false),
+        ("{'$gt': ['$m', '$$list']}", false),
         ("{'$eq': ['$a', null]}", false),
         ("{'$eq': ['$a', '$$none']}", false),
         ("{'$eq': ['$a', '$$list']}", false),
