@@ -5,6 +5,7 @@
   that come with it are taken by the server.
 - The Debian package is the same twice, holds what it should, and what it installs works.
 - The board and the alerts ask for metrics that there are, and the alerts' rules are rules.
+- The program needs nothing but itself and its libraries: no devices, no /proc, no accounts (root only).
 - The container's file builds, where something that builds one is installed.
 
     conformance/packages.py [--frond PATH] [--install]
@@ -51,6 +52,7 @@ def main():
         check_settings_and_metrics(frond, directory, report)
         check_rules(report)
         check_deb(frond, directory, report, options.install)
+        check_alone(frond, directory, report)
         check_container(report)
     print(f"{report.passed} passed, {report.failed} failed")
     return 1 if report.failed else 0
@@ -196,6 +198,32 @@ def check_deb(frond, directory, report, install):
     done = run(["dpkg", "--purge", "frond"])
     report.compare("deb", "dpkg removes it", done.returncode, 0)
     report.compare("deb", "nothing stays", Path("/usr/bin/frond").exists() or Path("/etc/frond").exists(), False)
+
+
+def check_alone(frond, directory, report):
+    """As in an image from scratch: a directory holds the program and its libraries, and nothing else."""
+    if os.geteuid() != 0:
+        print("not run: the program alone (only root can change its root directory)")
+        return
+    root = directory / "alone"
+    (root / "tmp").mkdir(parents=True)
+    shutil.copy(frond, root / "frond")
+    # A static program has none, and then ldd fails.
+    for library in re.findall(r"(/\S+) \(0x", run(["ldd", frond]).stdout):
+        place = root / library.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, place)
+
+    def alone(*command, **options):
+        return run(["/frond", *command], preexec_fn=lambda: os.chroot(root), cwd=root, **options)
+
+    data = ["--data", "/data"]
+    imported = alone("import", *data, "-d", "shop", "-c", "items", "--commit", "first", input='{"_id": 1, "a": "b"}\n')
+    report.compare("alone", "import", (imported.returncode, imported.stderr.count("panicked")), (0, 0))
+    logged = alone("log", *data, "shop", "--json")
+    report.compare("alone", "log", "first" in logged.stdout, True)
+    exported = alone("export", *data, "-d", "shop", "-c", "items")
+    report.compare("alone", "export", [json.loads(line)["a"] for line in exported.stdout.splitlines()], ["b"])
 
 
 def check_container(report):

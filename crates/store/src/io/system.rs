@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::io::Errno;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::direct::Direct;
@@ -200,10 +204,35 @@ pub struct SystemChance;
 
 impl Chance for SystemChance {
     fn fill(&self, buffer: &mut [u8]) {
-        File::open("/dev/urandom")
-            .and_then(|mut file| file.read_exact(buffer))
+        fill_by_call(buffer)
+            .or_else(|_| fill_from_device(buffer))
             .expect("the operating system always has random bytes");
     }
+}
+
+/// Fills `buffer` without a file: a container of one program has no devices.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn fill_by_call(buffer: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match getrandom(&mut buffer[filled..], GetRandomFlags::empty()) {
+            // A signal may cut it short.
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn fill_by_call(_buffer: &mut [u8]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// For systems that have no such call, or don't allow it.
+fn fill_from_device(buffer: &mut [u8]) -> io::Result<()> {
+    File::open("/dev/urandom")?.read_exact(buffer)
 }
 
 #[cfg(test)]
@@ -219,6 +248,18 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let disk = SystemDisk::open(&path).expect("a new directory");
         (path, disk)
+    }
+
+    /// Each alone fills all of it, also where one call of the system returns less.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn random_bytes_come_by_a_call_and_from_the_device() {
+        for fill in [fill_by_call, fill_from_device] {
+            let mut bytes = vec![0; 1 << 20];
+            fill(&mut bytes).expect("random bytes");
+            // By chance, zeros of this length come once in 2^64 beginnings.
+            assert!(bytes.chunks(8).all(|eight| eight != [0; 8]));
+        }
     }
 
     /// The effect of a sync shows after a power cut only. But Linux refuses to sync files that lie
