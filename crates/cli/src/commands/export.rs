@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use frond_doc::extended_json::{self, Form};
 use frond_doc::path::Path;
 use frond_doc::pieces::JsonWriter;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, decimal, document};
 
 use crate::arguments::Target;
 use crate::backend::Backend;
@@ -313,6 +313,7 @@ fn cell(path: &Path, document: Document<'_>) -> String {
         Some(Value::Int32(number)) => number.to_string(),
         Some(Value::Int64(number)) => number.to_string(),
         Some(Value::Double(number)) => number.to_string(),
+        Some(Value::Decimal128(number)) => decimal::to_string(number),
         Some(Value::Boolean(boolean)) => boolean.to_string(),
         Some(Value::ObjectId(id)) => format!("ObjectId({id})"),
         Some(Value::DateTime(millis)) => date(millis),

@@ -121,6 +121,19 @@ fn csv_both_ways() {
     assert!(without_blanks.contains("{\"_id\":2,\"name\":\"desk\",\"price\":2.5}"));
 }
 
+/// As mongoexport does: what reads CSV knows no extended JSON. Within a document it stays JSON.
+#[test]
+fn decimals_are_plain_numbers_in_csv() {
+    let line = concat!(
+        r#"{"_id":1,"price":{"$numberDecimal":"30.50"},"far":{"$numberDecimal":"1E+3"},"#,
+        r#""none":{"$numberDecimal":"NaN"},"in":{"price":{"$numberDecimal":"2.0"}}}"#,
+        "\n"
+    );
+    let written = round_trip(line, "", "--format csv --fields _id,price,far,none,in");
+    let row = r#"1,30.50,1E+3,NaN,"{""price"":{""$numberDecimal"":""2.0""}}""#;
+    assert_eq!(written, format!("_id,price,far,none,in\n{row}\n"));
+}
+
 #[test]
 fn formats_are_known_by_name_or_content() {
     let directory = Directory::new();
