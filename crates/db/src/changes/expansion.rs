@@ -3,7 +3,7 @@
 //!
 //! The event has the roots alone, whatever their size. They are those of commits, or of states that
 //! the reflog names, and are there as long as history keeps them; what isn't there any more ends
-//! the stream.
+//! the stream. However many documents differ, reading them takes no cache from other readers.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Expansion {
         scope: &Arc<EventScope>,
         keeps_images: bool,
     ) -> Expansion {
-        let differences = Box::new(before.diff(engine.store(), &after));
+        let differences = Box::new(before.diff_passing(engine.store(), &after));
         Expansion { differences, scope: Arc::clone(scope), keeps_images, next: 0 }
     }
 

@@ -5,10 +5,14 @@
 use frond_db::{
     ChangeStream, ChangeStreamRequest, Error, Frond, Image, Interrupt, StreamStart, Watched,
 };
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::{DocumentBuf, Value, document};
+use frond_testkit::SimDisk;
 use frond_vcs::Repository;
 
-use crate::support::{delete, insert, json, open_with_changes, statement, text, update};
+use crate::support::{
+    delete, insert, json, open_with_changes, options_with_changes, statement, text, try_insert,
+    update,
+};
 
 /// A database whose first commit has two collections.
 fn shop(frond: &Frond) -> Repository {
@@ -68,6 +72,31 @@ fn delivered(shop: &Repository, stream: &mut ChangeStream) -> Result<Vec<Documen
 
 fn shorts(events: &[DocumentBuf]) -> Vec<String> {
     events.iter().map(short).collect()
+}
+
+/// However much differs: what a stream reads of it takes no cache from other readers.
+#[test]
+fn many_net_changes_are_read_past_the_cache() {
+    const COUNT: i32 = 20_000;
+    let disk = SimDisk::new(1);
+    let open = || frond_vcs::open_on(&disk.machine(), options_with_changes()).expect("opens");
+    let frond = open();
+    let many = shop(&frond);
+    let text = "x".repeat(200);
+    let document = |number| document! { "_id": number, "text": &text };
+    let documents: Vec<DocumentBuf> = (10..10 + COUNT).map(document).collect();
+    try_insert(&many, "things", &documents);
+    many.commit("many", "test").expect("committed");
+    frond.flush().expect("the disk works");
+    drop((many, frond));
+    let frond = open();
+    let many = Repository::open(&frond, "shop").expect("a proper name");
+    let mut stream = after(&many, "HEAD~1").expect("it is kept");
+    let cached = || frond.engine().store().counters().cache_bytes;
+    let before = cached();
+    assert_eq!(delivered(&many, &mut stream).expect("it is kept").len(), COUNT as usize);
+    let (read, more) = (COUNT as u64 * 200, cached() - before);
+    assert!(more < read / 8, "{more} of {read} bytes stay in the cache");
 }
 
 #[test]

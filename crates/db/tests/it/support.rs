@@ -16,10 +16,15 @@ pub fn open() -> Frond {
 
 /// As [`open`], with a log that is kept for change streams.
 pub fn open_with_changes() -> Frond {
+    frond_vcs::open_on(&SimDisk::new(1).machine(), options_with_changes()).expect("opens")
+}
+
+/// The options of a data directory that keeps the log for streams.
+pub fn options_with_changes() -> FrondOptions {
     let mut options = FrondOptions::default();
     options.engine.changes =
         ChangeRetention { seconds: 3600, bytes: 1 << 30, ..ChangeRetention::default() };
-    frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens")
+    options
 }
 
 /// Opens the database `shop` of a new data directory.

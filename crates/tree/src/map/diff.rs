@@ -10,28 +10,43 @@
 //! After a difference the sides stand within leaves that begin at different keys; new boundaries
 //! fall in step with the old ones soon, and from there on both stand before equal subtrees again,
 //! low ones at first, then higher ones. Trees of different heights need nothing more.
+//!
+//! A caller that *passes by* once ([`Tree::diff_passing`]) has leaves read ahead: twice as many each
+//! time while all of them are opened, and one again after some were equal and stepped over.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use frond_store::{ChunkHash, ChunkStore};
+use frond_store::{ChunkHash, ChunkStore, Prefetched, ReadOptions};
 
 use crate::error::TreeError;
 use crate::map::node::MapNode;
 use crate::map::{Change, Tree};
+
+/// The number of leaves that are read ahead at most.
+const AHEAD_COUNT_MAX: usize = 8;
 
 /// An iterator over the differences of two trees, in key order. Ends after an error.
 pub struct Diff {
     store: Arc<dyn ChunkStore>,
     from: Side,
     to: Side,
+    passes: bool,
 }
 
 impl Tree {
     /// Returns how `to` differs from `self`, in key order; equal subtrees are not read. Both trees
     /// have the same format, or equal long values may count as different.
     pub fn diff(&self, store: &Arc<dyn ChunkStore>, to: &Tree) -> Diff {
-        Diff { store: store.clone(), from: Side::new(self.root), to: Side::new(to.root) }
+        let (from, to) = (Side::new(self.root), Side::new(to.root));
+        Diff { store: store.clone(), from, to, passes: false }
+    }
+
+    /// As [`Tree::diff`], for a caller that hardly comes back to what it has read, however much that
+    /// is: leaves aren't kept in memory for other readers.
+    pub fn diff_passing(&self, store: &Arc<dyn ChunkStore>, to: &Tree) -> Diff {
+        Diff { passes: true, ..self.diff(store, to) }
     }
 }
 
@@ -42,6 +57,9 @@ struct Side {
     /// The nodes from the root down, and the position where each stands. A node stands at the child
     /// that its successor in the path is, or at what comes next. Never at its end.
     path: Vec<(MapNode, usize)>,
+    /// Leaves that were read ahead, and how many were asked for the last time.
+    ahead: VecDeque<(ChunkHash, Prefetched)>,
+    ahead_count: usize,
 }
 
 /// The next item of one side.
@@ -57,7 +75,11 @@ enum Head {
 
 impl Side {
     fn new(root: ChunkHash) -> Side {
-        Side { root: Some(root), path: Vec::new() }
+        Side { root: Some(root), ..Side::ended() }
+    }
+
+    fn ended() -> Side {
+        Side { root: None, path: Vec::new(), ahead: VecDeque::new(), ahead_count: 0 }
     }
 
     fn head(&self) -> Head {
@@ -92,10 +114,16 @@ impl Side {
     }
 
     /// Opens the subtree that the side stands before.
-    fn open(&mut self, store: &dyn ChunkStore) -> Result<(), TreeError> {
+    fn open(&mut self, store: &dyn ChunkStore, passes: bool) -> Result<(), TreeError> {
+        let ahead = if passes { self.take_ahead(store) } else { None };
         let node = match (self.root.take(), self.path.last()) {
             (Some(root), _) => MapNode::load(store, root)?,
-            (None, Some((node, position))) => node.load_child(store, *position)?,
+            (None, Some((node, position))) => match ahead {
+                Some(leaf) => {
+                    node.open_child(store.open_prefetched(leaf, ReadOptions::TO_REPLACE)?)?
+                }
+                None => node.load_child(store, *position)?,
+            },
             (None, None) => return Ok(()),
         };
         let is_empty = node.entry_count() == 0;
@@ -105,6 +133,25 @@ impl Side {
             self.step_after_empty();
         }
         Ok(())
+    }
+
+    /// The leaf that the side stands before, if it can be read ahead, with some of those behind it.
+    fn take_ahead(&mut self, store: &dyn ChunkStore) -> Option<Prefetched> {
+        let (node, position) = self.path.last().filter(|(node, _)| node.level() == 1)?;
+        let wanted = node.child_hash(*position);
+        while self.ahead.pop_front_if(|(hash, _)| *hash != wanted).is_some() {
+            self.ahead_count = 0;
+        }
+        if self.ahead.is_empty() {
+            self.ahead_count = (self.ahead_count * 2).clamp(1, AHEAD_COUNT_MAX);
+            let end = node.entry_count().min(position + self.ahead_count);
+            let hashes: Vec<ChunkHash> =
+                (*position..end).map(|position| node.child_hash(position)).collect();
+            // A leaf that can't be read fails when it is its turn.
+            let read = store.prefetch(&hashes).ok()?;
+            self.ahead = hashes.into_iter().zip(read).collect();
+        }
+        self.ahead.pop_front().map(|(_, leaf)| leaf)
     }
 
     /// An empty leaf is only ever a root; below another node it is damage that reads as nothing.
@@ -131,8 +178,8 @@ impl Diff {
                     }
                     self.open_higher(from_above, to_above)?;
                 }
-                (Head::Subtree { .. }, _) => self.from.open(&*self.store)?,
-                (_, Head::Subtree { .. }) => self.to.open(&*self.store)?,
+                (Head::Subtree { .. }, _) => self.from.open(&*self.store, self.passes)?,
+                (_, Head::Subtree { .. }) => self.to.open(&*self.store, self.passes)?,
                 (Head::Entry, Head::End) => return Ok(Some(self.removed())),
                 (Head::End, Head::Entry) => return Ok(Some(self.added())),
                 (Head::Entry, Head::Entry) => {
@@ -153,10 +200,10 @@ impl Diff {
             (from, to) => from.cmp(&to),
         };
         if order != Ordering::Less {
-            self.from.open(&*self.store)?;
+            self.from.open(&*self.store, self.passes)?;
         }
         if order != Ordering::Greater {
-            self.to.open(&*self.store)?;
+            self.to.open(&*self.store, self.passes)?;
         }
         Ok(())
     }
@@ -202,8 +249,7 @@ impl Iterator for Diff {
     fn next(&mut self) -> Option<Self::Item> {
         let change = self.advance();
         if change.is_err() {
-            self.from = Side { root: None, path: Vec::new() };
-            self.to = Side { root: None, path: Vec::new() };
+            (self.from, self.to) = (Side::ended(), Side::ended());
         }
         change.transpose()
     }

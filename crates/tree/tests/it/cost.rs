@@ -68,6 +68,9 @@ fn reads_and_edits_follow_the_change() {
     let (changes, read, _) = cost(&store, || tree.diff(&shared, &edited).count());
     assert_eq!(changes, 10);
     assert!(read <= 80, "a diff of 10 edits read {read} chunks");
+    let (changes, read, _) = cost(&store, || tree.diff_passing(&shared, &edited).count());
+    assert_eq!(changes, 10);
+    assert!(read <= 120, "a diff of 10 edits that reads ahead read {read} chunks");
     let (changes, read, _) = cost(&store, || tree.diff(&shared, &tree).count());
     assert_eq!((changes, read), (0, 0));
 
