@@ -52,6 +52,8 @@ use token::{ResumePoint, Step};
 /// The number of records without an event after which nothing is there yet: a caller that asks may
 /// have to say so.
 const RECORDS_MAX: usize = 1_000;
+/// The number of times that the tail passes over records that don't concern the stream, likewise.
+const PASSES_MAX: usize = 16;
 
 /// A change stream.
 pub struct ChangeStream {
@@ -129,6 +131,7 @@ impl ChangeStream {
         if self.net.is_some() {
             return self.find_net(interrupt);
         }
+        let mut passes = 0;
         for _ in 0..RECORDS_MAX {
             if let Some(mut current) = self.current.take() {
                 while let Some(found) = self.next_event(&mut current)? {
@@ -147,7 +150,11 @@ impl ChangeStream {
             }
             let Some(record) = self.next_record()? else {
                 self.place = self.place.max(ResumePoint::after(self.after));
-                return Ok(None);
+                passes += 1;
+                if passes == PASSES_MAX || !self.has_news() {
+                    return Ok(None);
+                }
+                continue;
             };
             self.current = Some(Current { record, next: 0, end: None, expansion: None });
         }
@@ -174,13 +181,17 @@ impl ChangeStream {
         Ok(None)
     }
 
-    /// Returns the record of the next transaction, if there is one by now.
+    /// Returns the record of the next transaction that may concern the stream, if there is one by
+    /// now.
     fn next_record(&mut self) -> Result<Option<Arc<Record>>, Error> {
-        let next =
-            self.tail.next(self.frond.engine(), self.after).map_err(|error| match error {
-                TailError::Log(error) => lost(error),
-                TailError::Record(error) => error,
-            })?;
+        let may_concern = |record: &Record| {
+            record.events.iter().any(|event| self.watched.may_be_concerned(event))
+        };
+        let next = self.tail.next_wanted(self.frond.engine(), self.after, may_concern);
+        let next = next.map_err(|error| match error {
+            TailError::Log(error) => lost(error),
+            TailError::Record(error) => error,
+        })?;
         let (after, record) = match next {
             Next::Record(record) => (record.sequence, Some(record)),
             Next::Nothing(after) => (after, None),

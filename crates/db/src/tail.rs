@@ -5,7 +5,9 @@
 //!    in it takes its next record from here; one behind it reads the log by itself until it has
 //!    caught up; one ahead of it, where no stream has read for a while, begins a new tail.
 //! 2. The stream that comes to its end first reads on, for all.
-//! 3. It takes so many bytes at most, and none where there is no stream.
+//! 3. A stream passes over what doesn't concern it while it has the lock: a thousand streams that
+//!    watch one collection pass over what is written to others when they are woken, each of them.
+//! 4. It takes so many bytes at most, and none where there is no stream.
 //!
 //! *Thread safety*: one lock, held while the log is read: the others need the same record.
 
@@ -19,9 +21,11 @@ use frond_engine::{Changes, ChangesError, Engine, Sequence};
 use crate::error::Error;
 use record::Record;
 
-/// The number of transactions without events after which a caller may have to look at something
-/// else.
+/// The number of transactions, without events or with others than are wanted, after which a caller
+/// may have to look at something else.
 const SILENT_MAX: usize = 1_000;
+/// The same in bytes that were read for it.
+const SILENT_BYTES_MAX: u64 = 1 << 20;
 
 /// The bytes it takes unless there is less memory.
 pub(crate) const TAIL_BYTES: u64 = 32 << 20;
@@ -47,7 +51,7 @@ struct State {
 pub(crate) enum Next {
     /// The record of a transaction's events.
     Record(Arc<Record>),
-    /// Nothing, up to this Sequence.
+    /// Nothing that is wanted, up to this Sequence.
     Nothing(Sequence),
     /// It isn't here any more: the log may have it.
     Behind,
@@ -94,6 +98,20 @@ impl TailReader {
     /// # Errors
     /// The reason why the log can't be read.
     pub fn next(&self, engine: &Engine, after: Sequence) -> Result<Next, TailError> {
+        self.next_wanted(engine, after, |_| true)
+    }
+
+    /// Returns the next record behind `after` that `is_wanted`; `Nothing` also where it passed over
+    /// many others.
+    ///
+    /// # Errors
+    /// The reason why the log can't be read.
+    pub fn next_wanted(
+        &self,
+        engine: &Engine,
+        after: Sequence,
+        is_wanted: impl Fn(&Record) -> bool,
+    ) -> Result<Next, TailError> {
         // Records that were erased, or given up to free the disk, aren't returned from memory
         // either.
         engine.changes(after).check()?;
@@ -105,10 +123,15 @@ impl TailReader {
             return Ok(Next::Behind);
         }
         let place = state.records.partition_point(|record| record.sequence <= after);
-        if let Some(record) = state.records.get(place) {
-            return Ok(Next::Record(Arc::clone(record)));
+        for (passed, record) in state.records.range(place..).enumerate() {
+            if is_wanted(record) {
+                return Ok(Next::Record(Arc::clone(record)));
+            }
+            if passed == SILENT_MAX {
+                return Ok(Next::Nothing(record.sequence));
+            }
         }
-        let read = state.read_on(self.0.bytes_max);
+        let read = state.read_on(self.0.bytes_max, is_wanted);
         if read.is_err() {
             state.clear();
         }
@@ -137,9 +160,14 @@ impl State {
         (self.bytes, self.changes) = (0, None);
     }
 
-    /// Reads the next record behind the end.
-    fn read_on(&mut self, bytes_max: u64) -> Result<Next, TailError> {
+    /// Reads the next record that is wanted behind the end.
+    fn read_on(
+        &mut self,
+        bytes_max: u64,
+        is_wanted: impl Fn(&Record) -> bool,
+    ) -> Result<Next, TailError> {
         let Some(changes) = &mut self.changes else { return Ok(Next::Nothing(self.to)) };
+        let mut bytes = 0;
         for _ in 0..SILENT_MAX {
             let Some(logged) = changes.next_record()? else {
                 self.to = changes.position();
@@ -158,7 +186,13 @@ impl State {
                 self.bytes -= oldest.bytes;
                 self.from = oldest.sequence;
             }
-            return Ok(Next::Record(record));
+            if is_wanted(&record) {
+                return Ok(Next::Record(record));
+            }
+            bytes += record.bytes;
+            if SILENT_BYTES_MAX <= bytes {
+                break;
+            }
         }
         Ok(Next::Nothing(self.to))
     }

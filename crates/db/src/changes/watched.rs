@@ -10,29 +10,30 @@ use crate::reader::Reader;
 use crate::{refs, system};
 
 impl Watched {
+    /// Whether the event may concern what is watched: seen without reading anything.
+    pub fn may_be_concerned(&self, event: &Event) -> bool {
+        let is_of = |database: &Database| {
+            database.repository_name() == event.scope.database
+                && database.branch() == Some(&event.scope.branch)
+        };
+        match self {
+            Watched::Collection(database, name) => {
+                is_of(database) && concerns_collection(event, name)
+            }
+            Watched::Database(database) => is_of(database),
+            Watched::Deployment(_) => true,
+        }
+    }
+
     /// The name of the event's database, if the event concerns what is watched.
     ///
     /// # Errors
     /// `Damaged` if the default branch can't be read.
     pub fn concerned(&self, event: &Event) -> Result<Option<String>, Error> {
-        let of = |database: &Database| {
-            let is_of = database.repository_name() == event.scope.database
-                && database.branch() == Some(&event.scope.branch);
-            is_of.then(|| database.name().to_string())
-        };
         match self {
-            Watched::Collection(database, name) => {
-                let target = match event.facts.get("to") {
-                    Some(Value::String(to)) if event.facts.get("dropTarget").is_some() => Some(to),
-                    _ => None,
-                };
-                let is_of = event.scope.collection == *name
-                    || target == Some(name)
-                    || event.kind == EventKind::DropDatabase
-                    || event.kind == EventKind::Rewritten && event.scope.collection.is_empty();
-                Ok(of(database).filter(|_| is_of))
+            Watched::Collection(database, _) | Watched::Database(database) => {
+                Ok(self.may_be_concerned(event).then(|| database.name().to_string()))
             }
-            Watched::Database(database) => Ok(of(database)),
             Watched::Deployment(frond) => {
                 let name = &event.scope.database;
                 let repository = refs::repository(&Reader::now(frond.engine()), name)?;
@@ -53,4 +54,16 @@ impl Watched {
             Watched::Deployment(_) => false,
         }
     }
+}
+
+/// Whether an event of a collection's branch is of the collection, or of what has it.
+fn concerns_collection(event: &Event, name: &str) -> bool {
+    let target = match event.facts.get("to") {
+        Some(Value::String(to)) if event.facts.get("dropTarget").is_some() => Some(to),
+        _ => None,
+    };
+    event.scope.collection == name
+        || target == Some(name)
+        || event.kind == EventKind::DropDatabase
+        || event.kind == EventKind::Rewritten && event.scope.collection.is_empty()
 }

@@ -54,6 +54,42 @@ fn expiry_is_an_event() {
     assert_eq!(delivered(&frond, &mut stream), ["insert 1", "insert 2", "delete 1"]);
 }
 
+/// Two streams of a collection beside which much is written: the first one reads the log, the other
+/// one what the first has read. Neither misses an event behind the last that it passed over.
+#[test]
+fn streams_pass_over_what_is_written_elsewhere() {
+    let frond = open();
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    insert(&shop, "things", "[{'_id': 0}]");
+    let mut streams = [watch(&shop, "things"), watch(&shop, "things")];
+    let write_elsewhere = |count: i32| {
+        for number in 0..count {
+            try_insert(&shop, "others", &[document! { "number": number }]);
+        }
+        frond.flush().expect("the disk works");
+    };
+    for (id, elsewhere) in [(1, 3), (2, 2_500), (3, 0)] {
+        write_elsewhere(elsewhere);
+        insert(&shop, "things", &format!("[{{'_id': {id}}}]"));
+        write_elsewhere(elsewhere);
+        frond.flush().expect("the disk works");
+        for stream in &mut streams {
+            let (mut ids, mut looks) = (Vec::new(), 0);
+            while stream.has_news() {
+                let before = stream.token();
+                match stream.next(&Interrupt::default()).expect("it is kept") {
+                    Some(event) => ids.push(event.get("documentKey").map(|key| key.to_buf())),
+                    None => assert!(before != stream.token(), "it goes on"),
+                }
+                looks += 1;
+            }
+            assert_eq!(ids, [Some(Value::Document(document! { "_id": id }.view()).to_buf())]);
+            // Not one for each of the others.
+            assert!(looks < 12, "{looks}");
+        }
+    }
+}
+
 #[test]
 fn a_relaxed_write_is_delivered_once_it_is_durable_and_tokens_outlive_the_stream() {
     let frond = open();
