@@ -15,6 +15,7 @@ use frond_db::Error;
 use frond_db::memory_queue::{MemoryQueue, MemoryShare};
 use frond_query::Code;
 
+use crate::kept_documents::KeptRoom;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES, ROOM_STEP_BYTES};
 use crate::operations::Operation;
 
@@ -27,8 +28,8 @@ pub struct AnswerMemory<'a> {
     pub answers: &'a MemoryQueue,
     /// The number of answers that may wait for that.
     pub waiting_max: usize,
-    /// The memory for documents that were read and didn't go into a batch.
-    pub cursors: &'a MemoryQueue,
+    /// The room for documents that were read and didn't go into a batch.
+    pub kept: KeptRoom<'a>,
     /// The memory that the answer holds, to be kept until the client has it.
     pub share: &'a RefCell<Option<MemoryShare>>,
     /// The command that waits, until it is interrupted.
@@ -89,20 +90,6 @@ impl AnswerMemory<'_> {
     pub fn finish(&self, bytes: usize) {
         if let Some(share) = &mut *self.share.borrow_mut() {
             share.shrink(bytes);
-        }
-    }
-
-    /// Whether a cursor could keep a document of so many bytes.
-    pub fn can_keep(&self, bytes: usize) -> bool {
-        self.keep(bytes).is_some()
-    }
-
-    /// Takes what a cursor needs to keep a document of so many bytes: nothing for a small one.
-    /// `None` if there isn't so much.
-    pub fn keep(&self, bytes: usize) -> Option<Option<MemoryShare>> {
-        match bytes <= FREE_BYTES {
-            true => Some(None),
-            false => self.cursors.try_take(bytes).map(Some),
         }
     }
 }

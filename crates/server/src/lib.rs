@@ -37,6 +37,7 @@ pub mod governor;
 pub mod health;
 pub mod hooks;
 pub mod in_process;
+pub mod kept_documents;
 mod lent_connections;
 pub mod limits;
 pub mod line_remote;

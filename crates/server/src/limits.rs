@@ -4,7 +4,8 @@
 //! one command (48 MB), and its cursors, each a snapshot and one document. The server as a whole is
 //! bounded by its connections ([`CONNECTIONS_LIMIT`]) times four times [`FREE_BYTES`] (a message
 //! and an answer, and each of them compressed), [`MESSAGES_BYTES_MAX`] and [`ANSWERS_BYTES_MAX`],
-//! and by [`CURSORS_MAX`]; its files for clients that stall by [`STALLED_BYTES_MAX`].
+//! and by [`CURSORS_MAX`]; its files for clients that stall, and those for what cursors keep, by
+//! [`STALLED_BYTES_MAX`] each.
 
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub fn stall_time(bytes: usize) -> Duration {
     Duration::from_secs(1) + Duration::from_millis(bytes as u64 / 20_000)
 }
 
-/// The bytes of all such files.
+/// The bytes of all such files, and of all of [`crate::kept_documents`].
 pub const STALLED_BYTES_MAX: usize = 1 << 30;
 
 /// The bytes that a message or an answer may hold without a share of a budget.
@@ -79,7 +80,7 @@ pub const CURSORS_SHARE: u64 = 16;
 pub const ROOM_STEP_BYTES: usize = 1 << 20;
 
 /// The bytes of all documents that cursors have read and not answered with: those above
-/// [`FREE_BYTES`]. Above it, such a document goes into the batch that it didn't fit into.
+/// [`FREE_BYTES`]. Beyond it, such a document goes to a file.
 pub const CURSORS_BYTES_MAX: usize = 128 << 20;
 
 /// Memory for a message is taken in steps of at least this, as its bytes come in.

@@ -17,6 +17,7 @@ use crate::common_fields::Common;
 use crate::common_fields::Part;
 use crate::cursors::Parking;
 use crate::fields::Fields;
+use crate::kept_documents::KeptRoom;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::operations::Operation;
 use crate::peer::{Peer, Rights};
@@ -180,7 +181,7 @@ impl<'a> Request<'a> {
         AnswerMemory {
             answers: &self.server.answers,
             waiting_max: self.server.workers.count().div_ceil(2),
-            cursors: &self.server.kept_documents,
+            kept: KeptRoom { memory: &self.server.kept_documents, files: &self.server.kept_files },
             share: self.share,
             operation: &self.operation,
         }

@@ -92,6 +92,8 @@ pub struct Shared {
     pub stalled_files: StalledFiles,
     /// The memory of documents that cursors have read and not answered with.
     pub kept_documents: MemoryQueue,
+    /// The files for those that have no memory there.
+    pub kept_files: StalledFiles,
     /// The clients' sessions and transactions.
     pub sessions: Sessions,
     /// This server as a member of its replica set.
@@ -201,6 +203,7 @@ impl Shared {
         let log = Arc::new(Log::new(frond.wall_clock()));
         Shared {
             stalled_files: StalledFiles::new(frond.clone()),
+            kept_files: StalledFiles::new(frond.clone()),
             frond,
             address,
             arguments,

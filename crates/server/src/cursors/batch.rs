@@ -2,20 +2,20 @@
 //!
 //! A batch ends at so many documents, at about 16 MB, or where the server has no memory for more
 //! ([`crate::answer_memory`]): the client then asks for the next. To know whether a batch is the
-//! last one, one document more is read, and kept for the next batch. Where that takes too much
-//! memory too, the document goes into the batch that it was too much for.
+//! last one, one document more is read, and kept for the next batch ([`crate::kept_documents`]).
+//! Where there is no room for it, it goes into the batch that it was too much for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use frond_db::Error;
-use frond_db::memory_queue::MemoryShare;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::answer_memory::AnswerMemory;
 use crate::cursors::{CursorFacts, Following, OpenStream};
+use crate::kept_documents::KeptDocument;
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::operations::{CurrentOperation, Origin};
 
@@ -26,8 +26,8 @@ const ELEMENT_BYTES_MAX: usize = 16;
 const ANSWER_BYTES_MARGIN: usize = COMMAND_BYTES_MARGIN as usize;
 const ANSWER_BYTES_MAX: usize = REPLY_BYTES_MAX - ANSWER_BYTES_MARGIN;
 
-const NO_MEMORY_TO_KEEP: &str = "open cursors keep as many documents as are allowed: close some, or ask \
-                                 for batches with fewer documents";
+const NO_ROOM_TO_KEEP: &str = "open cursors keep as many documents as are allowed, in memory and in \
+                               files: close some, or ask for batches with fewer documents";
 
 /// The source of a cursor's documents.
 pub type Documents = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
@@ -53,17 +53,11 @@ pub struct OpenCursor {
     /// The error behind the documents that were read.
     failed: Option<Error>,
     /// A document that was read but didn't go into the last batch.
-    held: Option<Held>,
+    held: Option<KeptDocument>,
     /// The size of the last batch: about as much as the next.
     batch_bytes: usize,
     /// The number of documents it had.
     batch_documents: u64,
-}
-
-/// A document that waits for the next batch, with its memory if it is large.
-struct Held {
-    document: DocumentBuf,
-    _share: Option<MemoryShare>,
 }
 
 /// The size that a batch may have.
@@ -136,11 +130,15 @@ impl OpenCursor {
     }
 
     /// The next document: one that didn't fit into the batch before, or one that is read.
-    fn next_document(&mut self) -> Result<Option<DocumentBuf>, Error> {
-        match self.held.take() {
-            Some(held) => Ok(Some(held.document)),
-            None => self.documents.next().transpose(),
-        }
+    fn next_document(
+        &mut self,
+        answer_bytes: usize,
+        room: &AnswerMemory<'_>,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        let Some(held) = self.held.take() else { return self.documents.next().transpose() };
+        // Before it is read: one in a file takes no memory while its answer waits for some.
+        room.wait_for(answer_bytes + held.bytes() + ELEMENT_BYTES_MAX)?;
+        held.take().map(Some)
     }
 
     fn read_batch(
@@ -160,10 +158,10 @@ impl OpenCursor {
                 room.operation.check_killed()?;
             }
             let has_all = size.documents_max.is_some_and(|max| count >= max);
-            if has_all && !room.can_keep(largest) {
+            if has_all && !room.kept.has_memory(largest) {
                 break false;
             }
-            let document = match self.next_document() {
+            let document = match self.next_document(answer.bytes(), room) {
                 Ok(Some(document)) => document,
                 Ok(None) => break self.ends(),
                 // An error met while looking ahead belongs to the next batch.
@@ -187,17 +185,19 @@ impl OpenCursor {
                 (false, _) => {}
             }
             let is_too_much = is_full || !room.fits(bytes);
-            if is_too_much && let Some(share) = room.keep(document_bytes) {
-                self.held = Some(Held { document, _share: share });
+            if is_too_much {
+                match room.kept.keep(document) {
+                    Ok(kept) => self.held = Some(kept),
+                    Err(document) if bytes <= ANSWER_BYTES_MAX && room.fits(bytes) => {
+                        self.append_document(answer, &document);
+                    }
+                    Err(_) => {
+                        return Err(Error::invalid(Code::ExceededMemoryLimit, NO_ROOM_TO_KEEP));
+                    }
+                }
                 break false;
-            }
-            if is_too_much && (bytes > ANSWER_BYTES_MAX || !room.fits(bytes)) {
-                return Err(Error::invalid(Code::ExceededMemoryLimit, NO_MEMORY_TO_KEEP));
             }
             self.append_document(answer, &document);
-            if is_too_much {
-                break false;
-            }
             (count, largest) = (count + 1, largest.max(document_bytes));
         };
         room.finish(answer.bytes() + ANSWER_BYTES_MARGIN);

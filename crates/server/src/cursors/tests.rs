@@ -4,15 +4,19 @@ use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use frond_db::FrondOptions;
 use frond_db::memory_queue::{MemoryQueue, MemoryShare};
 use frond_doc::{DocumentBuf, DocumentBuilder, document};
+use frond_testkit::SimDisk;
 
 use super::*;
 use crate::answer_memory::AnswerMemory;
 use crate::common_fields::Common;
+use crate::kept_documents::KeptRoom;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
 use crate::operations::Operations;
 use crate::peer::Peer;
+use crate::stalled_bytes::StalledFiles;
 
 fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
     let namespace = "test.c".to_owned();
@@ -52,13 +56,16 @@ struct Memory {
     answers: MemoryQueue,
     waiting_max: usize,
     cursors: MemoryQueue,
+    files: StalledFiles,
     operations: Operations,
 }
 
 impl Memory {
     fn new(answers: usize, cursors: usize) -> Memory {
         let operations = Operations::default();
+        let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
         Memory {
+            files: StalledFiles::new(frond.expect("an empty disk opens")),
             answers: MemoryQueue::new(answers),
             waiting_max: 1,
             cursors: MemoryQueue::new(cursors),
@@ -90,7 +97,7 @@ impl Memory {
         let room = AnswerMemory {
             answers: &self.answers,
             waiting_max: self.waiting_max,
-            cursors: &self.cursors,
+            kept: KeptRoom { memory: &self.cursors, files: &self.files },
             share: &share,
             operation: &running.operation,
         };
@@ -177,9 +184,55 @@ fn small_answers_need_no_memory_of_others() {
     assert!(!is_last && (5..8).contains(&count), "{count}");
 }
 
+/// Cursors whose clients read nothing have taken all memory for documents: another one is read on,
+/// by batches as large as always.
+#[test]
+fn a_document_goes_to_a_file_where_others_have_the_memory() {
+    let memory = Memory::new(BATCH_BYTES_MAX, 0);
+    let mut cursor = large(6, 6 << 20);
+    for expected in [2, 2] {
+        let (count, is_last, share) = memory.batch(&mut cursor, None, false).expect("room");
+        assert_eq!((count, is_last), (expected, false));
+        assert!((6 << 20..7 << 20).contains(&memory.files.bytes()), "{}", memory.files.bytes());
+        // It waits for memory where it is: in the file.
+        drop(share);
+        let others = memory.answers.try_take(BATCH_BYTES_MAX).expect("free");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| memory.batch(&mut cursor, Some(1), false));
+            while !memory.answers.is_waited_for() {
+                std::thread::yield_now();
+            }
+            let bytes = memory.files.bytes();
+            drop(others);
+            let (count, ..) = waiting.join().expect("it doesn't panic").expect("room");
+            assert_eq!(count, 1);
+            assert!(6 << 20 <= bytes, "{bytes}");
+        });
+    }
+}
+
+#[test]
+fn a_kept_document_is_what_it_was() {
+    let memory = Memory::new(BATCH_BYTES_MAX, 1 << 20);
+    let room = KeptRoom { memory: &memory.cursors, files: &memory.files };
+    for (bytes, in_memory, in_files) in
+        [(100, 0, 0), (FREE_BYTES - 100, 0, 0), (900_000, 900_000, 0), (2 << 20, 0, 2 << 20)]
+    {
+        let document = texts(1, bytes).next().expect("one").expect("it doesn't fail");
+        let (kept, all) = (room.keep(document.clone()), document.as_bytes().len());
+        let Ok(kept) = kept else { panic!("no room for {bytes}") };
+        let expected = |least: usize| if least == 0 { 0 } else { all };
+        let held = (memory.cursors.held(), memory.files.bytes());
+        assert_eq!((kept.bytes(), held), (all, (expected(in_memory), expected(in_files))));
+        assert!(kept.take().expect("it is read") == document);
+        assert_eq!((memory.cursors.held(), memory.files.bytes()), (0, 0));
+    }
+}
+
 #[test]
 fn results_that_cannot_be_kept_are_sent_or_refused() {
     let memory = Memory::new(BATCH_BYTES_MAX, 0);
+    let _files = memory.files.take_room();
     let mut cursor = large(3, 1 << 20);
     // After a large document the cursor doesn't look ahead.
     for expected in [(1, false), (1, false), (1, false), (0, true)] {

@@ -100,6 +100,7 @@ fn append_memory(answer: &mut DocumentBuilder, server: &Shared) {
         ("answersBytes", server.answers.held()),
         ("stalledBytes", server.stalled_files.bytes()),
         ("keptDocumentsBytes", server.kept_documents.held()),
+        ("keptDocumentsFileBytes", server.kept_files.bytes()),
     ] {
         answer.append(name, Value::Int64(reply::long(held as u64)));
     }
