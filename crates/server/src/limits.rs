@@ -30,6 +30,9 @@ pub const THREADS_EXTRA: usize = 16;
 pub const QUIET: Duration = Duration::from_secs(2);
 /// Or so long, where more clients are connected than may have a thread.
 pub const QUIET_CROWDED: Duration = Duration::from_millis(20);
+/// Or hardly at all, once it was silent for so long inside the same message: hundreds of clients
+/// that send a byte now and then would have a thread each.
+pub const QUIET_AGAIN: Duration = Duration::from_millis(1);
 
 /// The time that a message that has begun may make no progress, either way, before its connection
 /// is closed. Between messages a connection may be idle for as long as it likes.

@@ -2,9 +2,9 @@
 //! thread.
 //!
 //! A thread leaves its client with a [`Pause`]: when that has its answer and has said nothing more,
-//! falls silent inside a message for [`QUIET`](crate::limits::QUIET), or takes no more of its
-//! answer. Where the system can't have silent clients watched ([`crate::workers`]), a thread waits
-//! as long for the next message, too.
+//! falls silent inside a message for [`QUIET`](crate::limits::QUIET), or the second time for less,
+//! or takes no more of its answer. Where the system can't have silent clients watched
+//! ([`crate::workers`]), a thread waits as long for the next message, too.
 //!
 //! *Invariants*
 //! 1. One message of a connection is worked on at a time, so answers keep the order of requests.
@@ -23,7 +23,7 @@ use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
 use crate::cursors::Parked;
 use crate::dispatch::{self, Repeat, Wait};
-use crate::limits::{QUIET, QUIET_CROWDED, STALL_STEP, progress_time, stall_time};
+use crate::limits::{QUIET, QUIET_AGAIN, QUIET_CROWDED, STALL_STEP, progress_time, stall_time};
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
@@ -263,9 +263,15 @@ impl Conversation {
         self.shared.sessions.has_open()
     }
 
-    /// Returns how long a thread waits for a client that is silent inside a message.
+    /// Returns how long a thread whose turn begins waits for a client that is silent inside a
+    /// message.
     pub fn quiet(&self) -> Duration {
-        if self.shared.is_crowded() { QUIET_CROWDED } else { QUIET }
+        match self.shared.is_crowded() {
+            // A turn has ended inside it before.
+            _ if self.has_more() => QUIET_AGAIN,
+            true => QUIET_CROWDED,
+            false => QUIET,
+        }
     }
 
     /// Whether it is by TLS.
@@ -364,14 +370,17 @@ mod tests {
     fn a_conversation_goes_on_where_it_paused() {
         let (mut conversation, stream, mut client, stop) = begin();
         let ping = ping("");
+        assert_eq!(conversation.quiet(), QUIET);
         for part in [&ping[..10], &ping[10..40]] {
             client.write_all(part).expect("sends");
             assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
             assert!(conversation.is_inside() && !conversation.is_answering());
+            assert_eq!(conversation.quiet(), QUIET_AGAIN);
         }
         client.write_all(&[&ping[40..], &ping, &ping].concat()).expect("sends");
         assert!(matches!(talk(&mut conversation, &stream), Pause::Silent));
         assert!(!conversation.is_inside());
+        assert_eq!(conversation.quiet(), QUIET);
         stop.send_replace(true);
         assert!(matches!(talk(&mut conversation, &stream), Pause::Closed));
         drop((conversation, stream));
