@@ -6,10 +6,12 @@
 //! message), after the same number of messages: a user that doesn't exist has a salt too, always
 //! the same.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frond_db::{DatabaseName, Error};
+use frond_doc::extended_json::base64;
 use frond_doc::{Binary, Document, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -28,6 +30,14 @@ struct Step {
     conversation: i32,
     is_done: bool,
     payload: String,
+    /// Whether it is sent as base64, as the client's was.
+    is_base64: bool,
+}
+
+/// What a client says in a step of a login: bytes, or base64 of them.
+struct Payload<'a> {
+    bytes: Cow<'a, [u8]>,
+    is_base64: bool,
 }
 
 /// `saslStart`
@@ -62,7 +72,7 @@ fn begin(
 ) -> Result<Begun, Error> {
     let begun = Instant::now();
     let name = fields.required_string("mechanism")?;
-    let payload = payload(&mut fields)?;
+    let payload = Payload::read(&mut fields)?;
     fields.ignore(&["autoAuthorize", "db", "saslStart"]);
     let mut skips_empty = false;
     if let Some(options) = fields.document("options")? {
@@ -82,7 +92,7 @@ fn begin(
         return Err(Error::invalid(Code::MechanismUnavailable, message));
     };
     server.usage.logins().count_received(name, is_speculative);
-    let first = ClientFirst::parse(payload).map_err(|_| failed())?;
+    let first = ClientFirst::parse(&payload.bytes).map_err(|_| failed())?;
     let user = UserName { database: home(database)?, user: first.user.clone() };
     let directory = server.accounts.directory(&server.frond)?;
     let (credentials, id) = match of_router {
@@ -100,7 +110,8 @@ fn begin(
         skips_empty,
         stage: Stage::Proof(Box::new(exchange), id),
     });
-    let step = Step { conversation: id, is_done: false, payload: message };
+    let is_base64 = payload.is_base64;
+    let step = Step { conversation: id, is_done: false, payload: message, is_base64 };
     Ok(Begun { step, is_elsewise })
 }
 
@@ -126,7 +137,7 @@ pub fn go_on(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("conversationId")?;
     let id = id.ok_or_else(|| fields.missing("conversationId"))?;
-    let payload = payload(&mut fields)?;
+    let Payload { bytes: payload, is_base64 } = Payload::read(&mut fields)?;
     fields.finish()?;
     let Some(conversation) = request.peer.take_conversation() else {
         return Err(Error::invalid(Code::ProtocolError, "No SASL session state found"));
@@ -141,14 +152,14 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             let failures = &request.server.accounts.failures;
             // Late however it turns out, if too many went wrong before.
             request.peer.delay_answer(failures.delay(address, &conversation.user, now));
-            let (Ok(message), Some(user)) = (exchange.finish(payload), *user) else {
+            let (Ok(message), Some(user)) = (exchange.finish(&payload), *user) else {
                 failures.failed(address, &conversation.user, now);
                 let reason = reason(request, &conversation);
                 return Err(reported_failure(request, &conversation, &reason));
             };
             failures.succeeded(address, &conversation.user);
             let is_done = conversation.skips_empty;
-            let step = Step { conversation: conversation.id, is_done, payload: message };
+            let step = Step { conversation: conversation.id, is_done, payload: message, is_base64 };
             if is_done {
                 log_in(request, conversation, user)?;
             } else {
@@ -160,7 +171,8 @@ pub fn go_on(request: &Request<'_>) -> Answer {
         Stage::VerifiedLogin(user) if payload.is_empty() => {
             let (number, user) = (conversation.id, *user);
             log_in(request, conversation, user)?;
-            Ok(answer(&Step { conversation: number, is_done: true, payload: String::new() }))
+            let payload = String::new();
+            Ok(answer(&Step { conversation: number, is_done: true, payload, is_base64 }))
         }
         Stage::VerifiedLogin(_) => Err(reported_failure(request, &conversation, &failed())),
     }
@@ -235,18 +247,48 @@ fn answer(step: &Step) -> DocumentBuilder {
 }
 
 fn append(answer: &mut DocumentBuilder, step: &Step) {
-    let payload = Binary { subtype: 0, bytes: step.payload.as_bytes() };
+    let bytes = step.payload.as_bytes();
     answer
         .append("conversationId", Value::Int32(step.conversation))
-        .append("done", Value::Boolean(step.is_done))
-        .append("payload", Value::Binary(payload));
+        .append("done", Value::Boolean(step.is_done));
+    match step.is_base64 {
+        true => answer.append("payload", Value::String(&base64::encode(bytes))),
+        false => answer.append("payload", Value::Binary(Binary { subtype: 0, bytes })),
+    };
 }
 
-fn payload<'a>(fields: &mut Fields<'a>) -> Result<&'a [u8], Error> {
-    match fields.value("payload") {
-        Some(Value::Binary(binary)) => Ok(binary.bytes),
-        Some(other) => Err(fields.wrong_type("payload", other, "type 'binData'")),
-        None => Err(fields.missing("payload")),
+impl<'a> Payload<'a> {
+    /// Reads the field of a command.
+    ///
+    /// # Errors
+    /// Missing; `BadValue` (2) for another type; 10270 for what isn't base64.
+    fn read(fields: &mut Fields<'a>) -> Result<Payload<'a>, Error> {
+        match fields.value("payload") {
+            Some(Value::Binary(Binary { subtype: 0, bytes })) => {
+                Ok(Payload { bytes: Cow::Borrowed(bytes), is_base64: false })
+            }
+            Some(Value::String(text)) => {
+                let bytes = base64::decode(text).ok_or_else(|| {
+                    let message = "Failed decoding SASL payload: invalid base64";
+                    Error::invalid(Code::Location(10270), message)
+                })?;
+                Ok(Payload { bytes: Cow::Owned(bytes), is_base64: true })
+            }
+            Some(Value::Binary(binary)) => {
+                let message = format!(
+                    "Invalid SASLPayload subtype. Expected BinDataGeneral, got: {}",
+                    binary.subtype
+                );
+                Err(Error::bad_value(message))
+            }
+            Some(other) => {
+                let found = other.element_type().alias();
+                let message =
+                    format!("Invalid SASLPayload type. Expected Base64 or BinData, got: {found}");
+                Err(Error::bad_value(message))
+            }
+            None => Err(fields.missing("payload")),
+        }
     }
 }
 

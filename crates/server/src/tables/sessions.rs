@@ -1,10 +1,11 @@
 //! Handshake, login, sessions, transactions.
 
 use frond_doc::ElementType;
+use frond_query::Code;
 
 use super::every::LSID;
 use super::field::Field;
-use super::kind::{ARRAY, BYTES, FLAG, Kind, NUMERIC, OBJECT, TEXT};
+use super::kind::{ARRAY, FLAG, Kind, MismatchMessage, NUMERIC, OBJECT, TEXT};
 use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
@@ -71,7 +72,7 @@ pub static SASL_START: Table = Table::of(
     "saslStart",
     &[
         field("mechanism", TEXT).required(),
-        field("payload", PAYLOAD).required(),
+        field("payload", PAYLOAD).required().worded(PAYLOAD_TYPE),
         field("autoAuthorize", Kind::Any).internal(),
         field("db", Kind::Any).internal(),
         field("options", Kind::Part(SASL_OPTIONS)),
@@ -81,8 +82,20 @@ pub static SASL_START: Table = Table::of(
 
 pub static SASL_CONTINUE: Table = Table::of(
     "saslContinue",
-    &[field("conversationId", NUMERIC).required(), field("payload", PAYLOAD).required()],
+    &[
+        field("conversationId", NUMERIC).required(),
+        field("payload", PAYLOAD).required().worded(PAYLOAD_TYPE),
+    ],
 )
 .stable();
 
-const PAYLOAD: Kind = BYTES;
+/// Bytes, or base64 of them.
+const PAYLOAD: Kind = Kind::Of(&[ElementType::Binary, ElementType::String]);
+/// The message for other types.
+const PAYLOAD_TYPE: &MismatchMessage = &MismatchMessage {
+    code: Code::BadValue,
+    message: |_, found| {
+        format!("Invalid SASLPayload type. Expected Base64 or BinData, got: {found}")
+    },
+    refuses_null: true,
+};

@@ -177,6 +177,11 @@ fn logins_by_both_mechanisms_and_what_is_wrong_with_others() {
     client.0.log_in("shop", "ann", "IX").expect("the same again");
     let start = r#"{"saslStart": 1, "mechanism": "PLAIN", "payload": {"$binary": {"base64": "AA==", "subType": "00"}}}"#;
     assert_eq!(client.code("admin", start), 334);
+    for (payload, code) in [("1", 2), ("\"=\"", 10_270), ("\"AA==\"", 18)] {
+        let start =
+            format!(r#"{{"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": {payload}}}"#);
+        assert_eq!(client.code("admin", &start), code, "{payload}");
+    }
     let go_on = r#"{"saslContinue": 1, "conversationId": 1, "payload": {"$binary": {"base64": "AA==", "subType": "00"}}}"#;
     assert_eq!(server.client().code("admin", go_on), 17);
     let x509 = r#"{"authenticate": 1, "mechanism": "MONGODB-X509"}"#;
@@ -191,6 +196,12 @@ fn unknown_users_look_like_others() {
     for (name, payload) in
         [("root", "biwsbj1yb290LHI9YWJj"), ("nobody", "biwsbj1ub2JvZHkscj1hYmM=")]
     {
+        // Who says it in base64 is answered so.
+        let start =
+            format!(r#"{{"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": "{payload}"}}"#);
+        let answer = server.client().ok("admin", &start);
+        let first = answer.get("payload").and_then(|payload| payload.as_str()).expect("text");
+        assert!(first.starts_with("cj1hYm"), "r=ab...: {first}");
         let first = || {
             let command = format!(
                 r#"{{"saslStart": 1, "mechanism": "SCRAM-SHA-256",
