@@ -86,5 +86,5 @@ pub use read_point::ReadPoint;
 pub use retry::{RetryKey, RetryableWrite};
 pub use schema::{CollectionScans, IndexFilter, QueryShape};
 pub use time::ClockState;
-pub use transact::Deferred;
+pub use transact::{Deferred, HandedCommit};
 pub use transaction::Transaction;

@@ -21,6 +21,7 @@
 //! kept until it has ended.
 
 mod deferred;
+mod handed_commit;
 
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ use crate::schema::CatalogEpoch;
 use crate::system;
 
 pub use deferred::Deferred;
+pub use handed_commit::HandedCommit;
 
 const ATTEMPTS_MAX: u32 = 2_000;
 /// The number of attempts after which a snapshot that expired under one is reported.
@@ -276,7 +278,8 @@ impl Frond {
                     awaited => awaited?,
                 }
             }
-            let is_first = attempt == 0 && deferred.is_none();
+            let follows_own = deferred.is_some_and(|deferred| deferred.last().is_some());
+            let is_first = attempt == 0 && !follows_own;
             let mut transaction = self.begin_attempt(kept.take(), is_first, sight)?;
             transaction.require(deferred.and_then(Deferred::last));
             let mut key_count = 0;
@@ -363,7 +366,10 @@ impl Frond {
         match terms.deferred {
             Some(deferred) if !system::changes_catalog(&transaction) => {
                 let keep_going = || interrupt.check().is_ok();
-                let placed = transaction.commit_pending(durability, &keep_going);
+                let placed = match deferred.hands_on() {
+                    true => transaction.commit_handed_on(durability, &keep_going),
+                    false => transaction.commit_pending(durability, &keep_going),
+                };
                 deferred.add(outcome(placed, interrupt)?, interrupt)
             }
             _ => self.commit(transaction, durability, interrupt),
@@ -386,6 +392,25 @@ impl Frond {
             None => transaction.commit_unless_interrupted(durability, &keep_going),
         };
         outcome(committed, interrupt).map(drop)
+    }
+
+    /// As [`Frond::commit`], for a caller that has what becomes of it handed on: `None` if that is
+    /// known, and all is well.
+    pub(crate) fn commit_handed_on(
+        &self,
+        transaction: Transaction,
+        durability: Durability,
+        interrupt: &Interrupt,
+    ) -> Result<Option<HandedCommit>, Error> {
+        if system::changes_catalog(&transaction) {
+            return self.commit(transaction, durability, interrupt).map(|()| None);
+        }
+        let keep_going = || interrupt.check().is_ok();
+        let placed = outcome(transaction.commit_handed_on(durability, &keep_going), interrupt)?;
+        if placed.can_hand_on() {
+            return Ok(Some(HandedCommit::new(placed)));
+        }
+        outcome(placed.wait(&keep_going), interrupt).map(|()| None)
     }
 
     /// Returns the time to wait after a lost attempt: the winner becomes visible once its sync is

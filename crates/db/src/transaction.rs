@@ -52,7 +52,7 @@ use crate::interrupt::Interrupt;
 use crate::schema::CatalogEpoch;
 use crate::session::{self, RetryKey};
 use crate::system;
-use crate::transact::{self, Outcome, RetrySnapshot};
+use crate::transact::{self, HandedCommit, Outcome, RetrySnapshot};
 
 /// A statement runs again so often, because its snapshot moved each time, before it fails.
 const STATEMENT_ATTEMPTS_MAX: u32 = 100;
@@ -91,6 +91,10 @@ struct StatementMarks {
     /// has changed the catalog itself.
     moment: Option<CatalogEpoch>,
 }
+
+/// What is kept until a commit has its end: the mark that its collections are written, and the
+/// memory.
+type Kept = (Option<OpenWriter>, Option<Reservation>);
 
 /// The body of a statement.
 type StatementBody<'a> =
@@ -177,14 +181,40 @@ impl Transaction {
         remember: Option<RetryKey>,
         interrupt: &Interrupt,
     ) -> Result<(), Error> {
+        self.commit_by(remember, |own, _| self.inner.frond.commit(own, durability, interrupt))
+    }
+
+    /// As [`Transaction::commit_unless_interrupted`], for a caller that has what becomes of it
+    /// handed on: `None` if that is known, and all is well.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn commit_handed_on(
+        &self,
+        durability: Durability,
+        remember: Option<RetryKey>,
+        interrupt: &Interrupt,
+    ) -> Result<Option<HandedCommit>, Error> {
+        self.commit_by(remember, |own, kept| {
+            let placed = self.inner.frond.commit_handed_on(own, durability, interrupt)?;
+            Ok(placed.map(|placed| placed.keeping(kept)))
+        })
+    }
+
+    /// Takes what is written, and has `commit` commit it, if it is anything.
+    fn commit_by<T: Default>(
+        &self,
+        remember: Option<RetryKey>,
+        commit: impl FnOnce(frond_engine::Transaction, Kept) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner).take();
         let mut own = own.ok_or_else(ended)?;
-        let (scopes, _open, _held) = {
+        let (scopes, kept) = {
             let mut noted = self.noted();
-            (std::mem::take(&mut noted.scopes), noted.open.take(), noted.held.take())
+            (std::mem::take(&mut noted.scopes), (noted.open.take(), noted.held.take()))
         };
         if scopes.is_empty() {
-            return Ok(());
+            return Ok(T::default());
         }
         if let Some(key) = remember {
             session::put_committed(&mut own, key, self.inner.frond.time_millis())?;
@@ -195,7 +225,7 @@ impl Transaction {
         if !self.inner.looks_for_closed && self.inner.frond.written().some_closed() {
             return Err(Error::write_conflict());
         }
-        self.inner.frond.commit(own, durability, interrupt)
+        commit(own, kept)
     }
 
     /// Undoes everything; nothing if it has ended.

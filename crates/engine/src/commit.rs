@@ -40,6 +40,7 @@
 
 mod admission;
 mod closing;
+mod handed_on;
 mod lead;
 mod pipelined;
 mod prepare;
@@ -71,6 +72,7 @@ use crate::transaction::Durability;
 use crate::transaction::held_locks::HeldLocks;
 use crate::transaction::write_set::WriteSet;
 pub(crate) use closing::PoisonOnPanic;
+use lead::GROUPS_LED_MAX;
 use prepare::{Payloads, Prepared};
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
@@ -96,6 +98,7 @@ impl Shared {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
         let durability = if self.is_in_set() { Durability::Synced } else { durability };
+        let patience = self.patience(patience);
         let turn = self.admit(bytes, beginning.gives_back, &mut watch, patience.for_room)?;
         let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);
@@ -109,6 +112,17 @@ impl Shared {
         Counters::count(&self.counters.commits);
         self.counters.bytes_given.fetch_add(bytes, Ordering::Relaxed);
         Ok(sequence)
+    }
+
+    /// Has what is agreed on with others waited for by its own thread: that takes long, and may be
+    /// interrupted.
+    fn patience<'a>(&self, patience: CommitWait<'a>) -> CommitWait<'a> {
+        match patience.for_log {
+            DurabilityWait::HandedOn(_) if self.order.is_some() => {
+                CommitWait { for_log: DurabilityWait::While(patience.for_room), ..patience }
+            }
+            _ => patience,
+        }
     }
 
     fn commit_prepared(
@@ -131,7 +145,12 @@ impl Shared {
             self.enqueue(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
         if let Some(member) = member {
             let is_led = self.call_leader(&queue);
-            let is_left = matches!(awaits, DurabilityWait::Never);
+            let is_left = !matches!(awaits, DurabilityWait::While(_));
+            match awaits {
+                DurabilityWait::While(_) => queue.waiting += 1,
+                DurabilityWait::HandedOn(_) => queue.handed_on += 1,
+                DurabilityWait::Never => {}
+            }
             let lead = if is_led || is_left { None } else { queue.take_lead() };
             drop(queue);
             drop(record);
@@ -139,10 +158,17 @@ impl Shared {
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
-            let DurabilityWait::While(keep_going) = awaits else {
-                // The next that waits leads, or else the thread that syncs now and then.
-                self.signals.want_sync();
-                return Ok(sequence);
+            let keep_going = match awaits {
+                DurabilityWait::While(keep_going) => keep_going,
+                DurabilityWait::Never => {
+                    // The next that waits leads, or else the thread that syncs now and then.
+                    self.signals.want_sync();
+                    return Ok(sequence);
+                }
+                DurabilityWait::HandedOn(group) => {
+                    group.set(Some(member.group));
+                    return Ok(sequence);
+                }
             };
             if is_led {
                 return self.await_outcome(member, sequence, durability, keep_going);
@@ -155,7 +181,7 @@ impl Shared {
             watch.lap(Stage::Queue);
             held_locks.release(self);
             if let Some(lead) = lead {
-                self.lead_as(lead, Durability::Relaxed, watch);
+                self.lead_as(lead, (Durability::Relaxed, GROUPS_LED_MAX), watch);
             }
             self.signals.want_sync();
         }
@@ -274,7 +300,7 @@ impl Shared {
         // Before the group ends, so that only its leader is left to free it.
         drop(insertion);
         if let Some(lead) = lead {
-            self.lead_as(lead, Durability::Synced, watch);
+            self.lead_as(lead, (Durability::Synced, GROUPS_LED_MAX), watch);
         }
         loop {
             let call = group.wait();
@@ -285,7 +311,7 @@ impl Shared {
                 Call::Lead => {
                     let lead = self.queue().take_lead();
                     if let Some(lead) = lead {
-                        self.lead_as(lead, Durability::Synced, watch);
+                        self.lead_as(lead, (Durability::Synced, GROUPS_LED_MAX), watch);
                     }
                 }
             }

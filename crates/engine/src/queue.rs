@@ -63,6 +63,12 @@ pub(crate) struct Queue {
     /// visible already.
     pub forming: Arc<Group>,
     pub members: Vec<Arc<Insertion>>,
+    /// The number of its members for which no thread waits ([`group::Follower`]).
+    pub handed_on: usize,
+    /// The number of those for which one does.
+    pub waiting: usize,
+    /// Groups that were notified with the queue locked: their followers aren't called yet.
+    pub uncalled: Vec<Arc<Group>>,
     /// The groups that leaders have in hand.
     pub in_hand: VecDeque<InHand>,
     /// The greatest number of groups that are led beside each other.
@@ -156,6 +162,9 @@ impl Queue {
             durable: last,
             forming: Arc::default(),
             members: Vec::new(),
+            handed_on: 0,
+            waiting: 0,
+            uncalled: Vec::new(),
             in_hand: VecDeque::new(),
             beside_max: None,
             is_gathering: false,
@@ -270,6 +279,11 @@ impl Queue {
         self.may_lead() && !self.members.is_empty()
     }
 
+    /// Whether the group that forms has members, and none of them has a thread that could lead it.
+    pub fn lacks_leader(&self) -> bool {
+        0 < self.handed_on && self.waiting == 0
+    }
+
     /// The right to lead the group that forms, if no other thread has it.
     pub fn take_lead(&mut self) -> Option<Lead> {
         if !self.may_lead() {
@@ -284,6 +298,7 @@ impl Queue {
 
     /// Closes the group that forms; returns it with its members.
     pub fn close_group(&mut self) -> (Arc<Group>, Vec<Arc<Insertion>>) {
+        (self.handed_on, self.waiting) = (0, 0);
         (std::mem::take(&mut self.forming), std::mem::take(&mut self.members))
     }
 }

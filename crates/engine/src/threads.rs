@@ -1,6 +1,6 @@
 //! The engine's threads: one flushes memtables, some fold and merge runs, one syncs relaxed
-//! transactions, one collects garbage, one scrubs, and one sends packs to the store's tier, if it
-//! has one.
+//! transactions, one leads groups of commits that no thread waits for, one collects garbage, one
+//! scrubs, and one sends packs to the store's tier, if it has one.
 //!
 //! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding
 //! and reclaiming let others go first where processors are short (`throttle`), as long as they
@@ -55,6 +55,9 @@ impl Threads {
         let beside_max = shared.queue().beside_max;
         for _ in 0..beside_max.unwrap_or(0) {
             threads.spawn("frond-put", Shared::lead_until_closed)?;
+        }
+        if shared.order.is_none() {
+            threads.spawn("frond-lead", Shared::lead_handed_on_until_closed)?;
         }
         threads.spawn("frond-sync", sync_until_stopped)?;
         threads.spawn("frond-reclaim", reclaim_until_stopped)?;

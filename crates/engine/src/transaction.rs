@@ -7,6 +7,7 @@ mod statements;
 mod write;
 pub(crate) mod write_set;
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -21,6 +22,7 @@ pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::log::retained::RetentionTerm;
 use crate::queue::commit_wait::{CommitWait, DurabilityWait};
 use crate::queue::conflicts::TransactionStart;
+use crate::queue::group::{Group, Outcome};
 use crate::shared::Shared;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::read_set::{ReadSet, ReadSetMark};
@@ -364,6 +366,28 @@ impl Transaction {
         Ok(self.unawaited((!is_empty).then_some((sequence, durability))))
     }
 
+    /// As [`Transaction::commit_pending`], for a caller that has what becomes of it handed on
+    /// ([`PendingCommit::hand_on`]). Where others take part in that, it is awaited here.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit_unless_interrupted`].
+    pub fn commit_handed_on(
+        mut self,
+        durability: Durability,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<PendingCommit, EngineError> {
+        let is_empty = self.own.is_empty();
+        let group = Cell::default();
+        let sequence =
+            self.commit_in_place(durability, keep_going, DurabilityWait::HandedOn(&group))?;
+        let mut pending = self.unawaited((!is_empty).then_some((sequence, durability)));
+        pending.group = group.into_inner().map(|group| {
+            let shared = Arc::clone(&pending.transaction.shared);
+            Unled { shared, group: Some(group) }
+        });
+        Ok(pending)
+    }
+
     /// Ends a transaction that has written nothing, for a caller that waits later until what it
     /// could read may be passed on.
     pub fn end_pending(self) -> PendingCommit {
@@ -373,7 +397,7 @@ impl Transaction {
     fn unawaited(mut self, place: Option<(Sequence, Durability)>) -> PendingCommit {
         self.give_up_writes();
         self.held_locks.release(&self.shared);
-        PendingCommit { transaction: self, place }
+        PendingCommit { group: None, transaction: self, place }
     }
 
     /// Commits; `keep_going` is asked before it has its place, and `for_log` says what then.
@@ -401,7 +425,7 @@ impl Transaction {
         if self.own.is_empty() {
             let seen = self.open.snapshot.sequence();
             self.held_locks.release(&self.shared);
-            if matches!(for_log, DurabilityWait::Never) {
+            if !matches!(for_log, DurabilityWait::While(_)) {
                 return Ok(seen);
             }
             self.shared.await_shown(&self.open.snapshot, keep_going)?;
@@ -455,6 +479,8 @@ impl Transaction {
 /// without a wait, it becomes durable with what is behind it.
 #[must_use = "nothing of it may be told before it is awaited"]
 pub struct PendingCommit {
+    /// The group to which it belongs, where that is to hand on what becomes of it.
+    group: Option<Unled>,
     /// Protects what was put for it.
     transaction: Transaction,
     /// Its place, and how durable it shall be.
@@ -474,12 +500,52 @@ impl PendingCommit {
     /// As [`Transaction::commit_unless_interrupted`] once it has its place, or as
     /// [`Transaction::end_while`].
     pub fn wait(self, keep_going: &dyn Fn() -> bool) -> Result<(), EngineError> {
-        let PendingCommit { transaction, place } = self;
+        let PendingCommit { transaction, place, .. } = self;
         match place {
             Some((sequence, durability)) => {
                 transaction.shared.recheck_while(sequence, durability, keep_going)
             }
             None => transaction.end_while(keep_going),
+        }
+    }
+}
+
+impl PendingCommit {
+    /// Whether what becomes of it can be handed on: nobody knows it yet, and no other takes part.
+    pub fn can_hand_on(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Has `then` called with what [`PendingCommit::wait`] would return: by whoever learns it
+    /// first, which may be this thread. It leads groups of commits meanwhile, unless another does,
+    /// so it returns late. `then` must not wait for a commit, nor for anyone who may wait for one.
+    pub fn hand_on(mut self, then: impl FnOnce(Result<(), EngineError>) + Send + 'static) {
+        let Some(mut unled) = self.group.take() else { return then(self.wait(&|| true)) };
+        let Some(group) = unled.group.take() else { return then(self.wait(&|| true)) };
+        let shared = Arc::clone(&unled.shared);
+        let follower = Box::new(move |outcome: Outcome| {
+            let done = match outcome {
+                Outcome::Durable => Ok(()),
+                Outcome::Recheck => self.wait(&|| true),
+            };
+            then(done);
+        });
+        shared.hand_on(&group, follower);
+    }
+}
+
+/// A member of a group, for which nobody leads or waits yet.
+struct Unled {
+    shared: Arc<Shared>,
+    /// Taken by its end.
+    group: Option<Arc<Group>>,
+}
+
+impl Drop for Unled {
+    fn drop(&mut self) {
+        if self.group.is_some() {
+            // Others may wait behind it.
+            self.shared.call_for_handed_on();
         }
     }
 }

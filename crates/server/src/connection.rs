@@ -81,7 +81,8 @@ pub async fn serve(
                 }
                 Interest::WRITABLE
             }
-            Pause::Closed => return,
+            // It doesn't leave the threads.
+            Pause::Held(..) | Pause::Closed => return,
             Pause::Hello { wait, request_id } => {
                 let hello = LateHello { shared: &shared, peer: &peer, wait, request_id };
                 let has_more = conversation.has_more();
@@ -174,7 +175,7 @@ async fn talk(
     let lent = Arc::clone(&socket);
     let stop_seen = stop.clone();
     let talk = Lent { socket: lent, conversation, ends, stop: stop_seen, blocks_for: None };
-    shared.workers.talk(talk)?;
+    shared.workers.talk(Box::new(talk))?;
     let talked = tokio::select! {
         talked = &mut ended => Some(talked),
         _ = stop.wait_for(|stop| *stop) => None,

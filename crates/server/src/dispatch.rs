@@ -10,6 +10,7 @@
 mod checks;
 mod failure;
 mod faults;
+mod held;
 mod outcome;
 mod profile;
 mod run;
@@ -34,8 +35,9 @@ use crate::shared::Shared;
 use crate::wire::message::{Flags, answer_head};
 use crate::wire::{Header, LegacyQuery, LegacyReply, Message, OperationCode, WireError};
 use failure::guarded;
+pub use held::HeldAnswer;
 pub use outcome::{Outcome, Repeat, Wait};
-use run::try_run;
+use run::{Aside, try_run};
 pub(crate) use run::{run, run_kept};
 
 /// Answers one message, given whole. A command that has waited goes on as `resumed`.
@@ -73,7 +75,9 @@ fn answer_message(
         Some(_) => Parking::new(resumed),
         None => Parking::default(),
     };
-    let share = RefCell::new(None);
+    let (share, held) = (RefCell::new(None), RefCell::new(None));
+    let aside =
+        Aside { share: &share, parking: &parking, held: (!flags.more_to_come).then_some(&held) };
     let (body, close) = match Message::decode(message) {
         Ok(message) => {
             flags = message.flags;
@@ -84,9 +88,13 @@ fn answer_message(
                 let wait = Wait { time, topology, repeats, has_checksum, hello: message.body };
                 return Outcome { wait: Some(wait), ..Outcome::reply(None, false) };
             }
-            let (body, sequences) = (&message.body, &message.sequences);
-            let work = || try_run(server, peer, (body, sequences), None, (&share, &parking));
-            (guarded(server, work), false)
+            let sent = (&message.body, &message.sequences[..]);
+            let body = guarded(server, || try_run(server, peer, sent, None, aside));
+            if let Some(run) = held.take() {
+                let answer = HeldAnswer::new(run, message.sequences, header.request_id);
+                return Outcome { held: Some(answer), ..Outcome::reply(None, false) };
+            }
+            (body, false)
         }
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };

@@ -35,6 +35,7 @@ pub mod fail_points;
 pub mod fields;
 pub mod governor;
 pub mod health;
+pub mod held_commits;
 pub mod hooks;
 pub mod in_process;
 pub mod kept_documents;

@@ -241,11 +241,13 @@ impl Log {
     /// Whether an operation that took so long is reported: all are, or it is slow, and one of those
     /// that are chosen.
     pub fn reports(&self, time: Duration) -> bool {
-        if self.verbosity.reports_all() {
-            return true;
-        }
+        self.is_slow(time) && (self.verbosity.reports_all() || is_by_chance(self.sample_rate()))
+    }
+
+    /// Whether an operation of so long is one of those that are reported, all of them or some.
+    pub fn is_slow(&self, time: Duration) -> bool {
         let slow_millis = u128::try_from(self.slow_millis()).unwrap_or(0);
-        slow_millis <= time.as_millis() && is_by_chance(self.sample_rate())
+        self.verbosity.reports_all() || slow_millis <= time.as_millis()
     }
 
     /// Writes a line; `attributes` appends what there is to say beside the message.

@@ -17,6 +17,7 @@ use crate::common_fields::Common;
 use crate::common_fields::Part;
 use crate::cursors::Parking;
 use crate::fields::Fields;
+use crate::held_commits::HeldCommits;
 use crate::kept_documents::KeptRoom;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::operations::Operation;
@@ -62,6 +63,8 @@ pub struct Request<'a> {
     pub share: &'a RefCell<Option<MemoryShare>>,
     /// Lets it wait without a thread.
     pub parking: &'a Parking,
+    /// Takes the commit on which its answer rests.
+    pub commits: &'a HeldCommits,
 }
 
 impl<'a> Request<'a> {

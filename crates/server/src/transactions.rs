@@ -14,6 +14,7 @@ use frond_db::{
 use frond_query::Code;
 
 use crate::common_fields::{Part, SessionId};
+use crate::held_commits::{EndOfCommit, HeldCommit, HeldCommits};
 use crate::sessions::{Slot, State};
 use crate::shared::Shared;
 use crate::stable_api::ApiParameters;
@@ -175,7 +176,7 @@ pub fn commit(
     server: &Shared,
     (session, number): (SessionId, i64),
     durability: Durability,
-    interrupt: &Interrupt,
+    (interrupt, commits): (&Interrupt, &HeldCommits),
 ) -> Result<(), Error> {
     let Some(slot) = server.sessions.find(session, number, Instant::now())? else {
         // It may have been committed before this process began.
@@ -200,7 +201,63 @@ pub fn commit(
     let ended = Some(State::Unknown);
     let mut ending = Ending { server, slot: &slot, state: &mut state, ended };
     let remember = Some(key(session, number));
-    let result = transaction.commit_unless_interrupted(durability, remember, interrupt);
+    let result = match commits.may_hold() {
+        true => transaction.commit_handed_on(durability, remember, interrupt),
+        false => {
+            transaction.commit_unless_interrupted(durability, remember, interrupt).map(|()| None)
+        }
+    };
+    let result = match result {
+        Ok(Some(commit)) => {
+            // Until it is known what became of it, it is as if this server didn't know.
+            ending.ended = None;
+            drop(ending);
+            let end = Box::new(EndOfTransaction { slot: Arc::clone(&slot), number });
+            commits.hold(HeldCommit { commit, end: Some(end) });
+            return Ok(());
+        }
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    conclude(server, &mut ending, number, result)
+}
+
+/// Ends a transaction whose commit was held.
+struct EndOfTransaction {
+    slot: Arc<Slot>,
+    number: i64,
+}
+
+impl EndOfCommit for EndOfTransaction {
+    fn end(
+        &self,
+        server: &Shared,
+        done: &Result<(), Error>,
+        may_wait: bool,
+    ) -> Option<Result<(), Error>> {
+        // Another command that asks what became of it has it locked while it waits.
+        let mut state = match may_wait {
+            true => self.slot.lock(),
+            false => self.slot.try_lock()?,
+        };
+        if !matches!(*state, State::Unknown) {
+            // That one has found out.
+            return Some(done.clone());
+        }
+        let ended = Some(State::Unknown);
+        let mut ending = Ending { server, slot: &self.slot, state: &mut state, ended };
+        Some(conclude(server, &mut ending, self.number, done.clone()))
+    }
+}
+
+/// Says as what a transaction has ended whose commit came to `result`, and what its client is to
+/// know.
+fn conclude(
+    server: &Shared,
+    ending: &mut Ending<'_>,
+    number: i64,
+    result: Result<(), Error>,
+) -> Result<(), Error> {
     match result.as_ref().map_err(|error| error.kind) {
         Ok(()) => ending.ended = Some(State::Committed),
         // Its client no longer waits.

@@ -167,8 +167,13 @@ impl Workers {
     ///
     /// # Errors
     /// As [`Workers::run`].
-    pub fn talk(&self, talk: impl Talk + 'static) -> io::Result<()> {
-        self.queue(Work::Turn(Box::new(talk)))
+    pub fn talk(&self, talk: Box<dyn Talk>) -> io::Result<()> {
+        self.queue(Work::Turn(talk))
+    }
+
+    /// Goes on with a client that has nothing to say, from any thread.
+    pub fn watch(&self, talk: Box<dyn Talk>) {
+        self.0.watch.put(talk);
     }
 
     fn queue(&self, work: Work) -> io::Result<()> {

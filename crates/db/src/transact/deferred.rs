@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use frond_engine::{PendingCommit, Sequence};
 
+use super::handed_commit::HandedCommit;
 use super::outcome;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -33,9 +34,31 @@ const UNAWAITED_MAX: usize = 4_096;
 #[derive(Default)]
 pub struct Deferred {
     unawaited: Mutex<Vec<PendingCommit>>,
+    /// Whether what becomes of a single one is handed on.
+    hands_on: bool,
 }
 
 impl Deferred {
+    /// Transactions of a request that is answered by whoever learns what became of them, if it is
+    /// a single one ([`Deferred::take_single`]).
+    pub fn handing_on() -> Deferred {
+        Deferred { hands_on: true, ..Deferred::default() }
+    }
+
+    pub(super) fn hands_on(&self) -> bool {
+        self.hands_on
+    }
+
+    /// Takes the commit that isn't awaited, if there is one only, and what becomes of it can be
+    /// handed on. All else is to be awaited.
+    pub fn take_single(&self) -> Option<HandedCommit> {
+        let mut unawaited = self.unawaited.lock().unwrap_or_else(PoisonError::into_inner);
+        match &unawaited[..] {
+            [single] if single.can_hand_on() => unawaited.pop().map(HandedCommit::new),
+            _ => None,
+        }
+    }
+
     /// Adds one; waits for all if they are many.
     pub(super) fn add(
         &self,

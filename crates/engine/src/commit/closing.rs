@@ -1,5 +1,7 @@
 //! Closes an engine for writing, after a fault or because its owner closes it.
 
+use std::sync::Arc;
+
 use crate::queue::Queue;
 use crate::queue::group::Outcome;
 use crate::shared::Shared;
@@ -28,8 +30,12 @@ impl Shared {
         let (forming, _) = queue.close_group();
         forming.notify(Outcome::Recheck);
         queue.in_hand.iter().for_each(|in_hand| in_hand.group.notify(Outcome::Recheck));
+        let in_hand: Vec<_> =
+            queue.in_hand.iter().map(|in_hand| Arc::clone(&in_hand.group)).collect();
         drop(queue);
-        self.commits.wake();
+        forming.call_followers();
+        in_hand.iter().for_each(|group| group.call_followers());
+        self.commits.end();
         self.signals.wake();
         self.horizon.close();
     }

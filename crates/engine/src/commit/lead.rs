@@ -20,25 +20,37 @@ use crate::transaction::Durability;
 
 /// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8
 /// those are the slowest hundredth, with 1 some hundredths fewer are led in a second.
-const GROUPS_LED_MAX: u32 = 4;
+pub(super) const GROUPS_LED_MAX: u32 = 4;
 
 /// The name of agreement when it fails.
 const AGREEING: &str = "log";
 
 impl Shared {
-    /// Leads by the right that a thread has.
-    pub(super) fn lead_as(&self, lead: Lead, durability: Durability, watch: &mut Stopwatch) {
+    /// Leads by the right that a thread has: so many groups at most, with this durability.
+    pub(super) fn lead_as(
+        &self,
+        lead: Lead,
+        (durability, groups_max): (Durability, u32),
+        watch: &mut Stopwatch,
+    ) {
         match lead {
-            Lead::Alone(writer) => self.lead(writer, durability, watch),
+            Lead::Alone(writer) => self.lead(writer, (durability, groups_max), watch),
             Lead::Beside => self.lead_beside(watch),
         }
     }
 
     /// Leads the group that forms, and some of those that form meanwhile.
-    pub(super) fn lead(&self, mut writer: Writer, durability: Durability, watch: &mut Stopwatch) {
+    pub(super) fn lead(
+        &self,
+        mut writer: Writer,
+        (durability, groups_max): (Durability, u32),
+        watch: &mut Stopwatch,
+    ) {
         let _panics = PoisonOnPanic(self);
         let mut queue = self.queue();
-        for led_count in 1.. {
+        let mut led_count: u32 = 0;
+        loop {
+            led_count = led_count.saturating_add(1);
             if queue.closed.is_some() {
                 queue.writer = Some(writer);
                 let (group, _) = queue.close_group();
@@ -46,9 +58,8 @@ impl Shared {
             }
             let (after, group, outcome) = self.lead_one(queue, &mut writer, durability, watch);
             queue = after;
-            let keep_going = led_count < GROUPS_LED_MAX
-                && outcome == Outcome::Durable
-                && !queue.members.is_empty();
+            let keep_going =
+                led_count < groups_max && outcome == Outcome::Durable && !queue.members.is_empty();
             if !keep_going {
                 queue.writer = Some(writer);
                 self.hand_over(queue, &group, outcome);
@@ -188,6 +199,10 @@ impl Shared {
         } else if queue.closed.is_some() {
             let (next, _) = queue.close_group();
             next.notify(Outcome::Recheck);
+            queue.uncalled.push(next);
+            None
+        } else if queue.lacks_leader() && queue.may_lead() {
+            self.commits.call_for_handed_on();
             None
         } else {
             let is_led = !queue.members.is_empty() && queue.may_lead();
@@ -199,11 +214,12 @@ impl Shared {
     /// Notifies the group that was led of what became of it, and calls a leader for the `next`.
     fn notify(
         &self,
-        queue: MutexGuard<'_, Queue>,
+        mut queue: MutexGuard<'_, Queue>,
         next: Option<Arc<Group>>,
         group: &Group,
         outcome: Outcome,
     ) {
+        let uncalled = std::mem::take(&mut queue.uncalled);
         let watched = queue.watchers > 0;
         let is_closed = queue.closed.is_some();
         drop(queue);
@@ -219,6 +235,9 @@ impl Shared {
         if watched {
             self.commits.wake();
         }
+        // Last: those that wait have the other processors meanwhile.
+        group.call_followers();
+        uncalled.iter().for_each(|group| group.call_followers());
     }
 }
 

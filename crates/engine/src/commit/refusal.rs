@@ -40,6 +40,7 @@ impl Shared {
         }
         queue.disk_full = Some(refusal);
         next.notify(Outcome::Recheck);
+        queue.uncalled.push(next);
     }
 
     /// Goes on behind the Sequences that were refused: nothing lies there, and a transaction that

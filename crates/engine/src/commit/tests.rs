@@ -2,7 +2,7 @@
 //! is full. Method: the moment between taking the writer and leading, in which others are queued,
 //! is made to last, by taking the writer from the queue.
 
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::ids::TreeId;
 use crate::options::EngineOptions;
 use crate::overlay::pending::NewChunks;
 use crate::queue::Refusal;
+use crate::transaction::PendingCommit;
 
 const SMALL: usize = 100;
 const LARGE: usize = 60_000;
@@ -65,7 +66,7 @@ fn lead_relaxed(
             }
         }
         disk.fill_after(free);
-        shared.lead(writer, Durability::Relaxed, &mut Stopwatch::start());
+        shared.lead(writer, (Durability::Relaxed, GROUPS_LED_MAX), &mut Stopwatch::start());
         waiting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
 }
@@ -291,4 +292,123 @@ fn a_commit_that_requires_a_refused_one_is_refused() {
     let there =
         ["first", "second", "large", "another", "behind", "later"].map(|name| has(&engine, name));
     assert_eq!(there, [true, true, false, false, false, true]);
+}
+
+/// Puts `name`, and has what becomes of it sent, with whether it is visible by then.
+fn hand_on(
+    engine: &Engine,
+    (name, bytes): (&'static str, usize),
+    ended: &Sender<(&'static str, Result<(), EngineError>, bool)>,
+) {
+    let pending = place(engine, name, bytes);
+    let (ended, engine) = (ended.clone(), engine.clone());
+    pending.hand_on(move |done| {
+        let is_visible = has(&engine, name);
+        ended.send((name, done, is_visible)).expect("the test waits");
+    });
+}
+
+fn place(engine: &Engine, name: &'static str, bytes: usize) -> PendingCommit {
+    let mut transaction = engine.begin();
+    let value = Value::inline(name.repeat(bytes));
+    transaction.put(TreeId::SYSTEM, Bytes::from_static(name.as_bytes()), value).expect("fits");
+    transaction.commit_handed_on(Durability::Synced, &|| true).expect("it has its place")
+}
+
+/// Longer than any thread waits for a processor.
+const LONG: Duration = Duration::from_secs(120);
+
+/// No thread waits for any of them, and the caller of the first leads for all.
+#[test]
+fn what_becomes_of_commits_is_handed_on_by_their_leader() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let (ended, ends) = channel();
+    let shared = engine.shared();
+    let writer = shared.queue().writer.take().expect("no thread leads");
+    hand_on(&engine, ("one", SMALL), &ended);
+    hand_on(&engine, ("two", SMALL), &ended);
+    assert!(ends.try_recv().is_err(), "nothing is written");
+    shared.queue().writer = Some(writer);
+    hand_on(&engine, ("three", SMALL), &ended);
+    let all: Vec<_> = ends.try_iter().collect();
+    let names: Vec<_> = all.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, ["one", "two", "three"], "this thread has led");
+    for (name, done, is_visible) in all {
+        assert!(done.is_ok() && is_visible, "{name}: {done:?}");
+    }
+    let restarted = open(&disk.crash(), 64 << 20);
+    assert!(["one", "two", "three"].iter().all(|name| has(&restarted, name)));
+}
+
+#[test]
+fn commits_that_are_handed_on_are_refused_by_a_full_disk() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let (ended, ends) = channel();
+    let writer = engine.shared().queue().writer.take().expect("no thread leads");
+    hand_on(&engine, ("one", SMALL), &ended);
+    engine.shared().queue().writer = Some(writer);
+    disk.fill_after(1_000);
+    hand_on(&engine, ("two", LARGE), &ended);
+    for _ in 0..2 {
+        let (name, done, is_visible) = ends.recv_timeout(LONG).expect("it ends");
+        assert!(is_refused(&done.map(|()| Sequence::ZERO)) && !is_visible, "{name}");
+    }
+    disk.make_room();
+    hand_on(&engine, ("three", SMALL), &ended);
+    let (_, done, is_visible) = ends.recv_timeout(LONG).expect("it ends");
+    assert!(done.is_ok() && is_visible, "{done:?}");
+}
+
+/// Their leader has led enough, and no member of the next group waits: the engine's thread leads.
+#[test]
+fn groups_for_which_nobody_waits_are_led_all_the_same() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let shared = engine.shared();
+    let (ended, ends) = channel();
+    for drops in [false, true] {
+        let mut queue = shared.queue();
+        let writer = queue.writer.take().expect("no thread leads");
+        drop(queue);
+        let last = match drops {
+            // Nobody asks what becomes of it, and others may wait behind it.
+            true => place(&engine, "two", SMALL),
+            false => {
+                hand_on(&engine, ("one", SMALL), &ended);
+                place(&engine, "behind", SMALL)
+            }
+        };
+        let sequence = last.sequence().expect("it writes");
+        if drops {
+            shared.queue().writer = Some(writer);
+            drop(last);
+        } else {
+            let mut queue = shared.queue();
+            queue.writer = Some(writer);
+            shared.hand_over(queue, &Group::default(), Outcome::Recheck);
+            let (_, done, is_visible) = ends.recv_timeout(LONG).expect("it is led");
+            assert!(done.is_ok() && is_visible, "{done:?}");
+            last.wait(&|| true).expect("it was written with it");
+        }
+        let begun = frond_store::io::steady_now();
+        while shared.queue().durable < sequence {
+            assert!(begun.elapsed() < LONG, "it is led");
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_is_handed_on_is_unknown_where_the_engine_is_closed() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let (ended, ends) = channel();
+    let writer = engine.shared().queue().writer.take().expect("no thread leads");
+    hand_on(&engine, ("one", SMALL), &ended);
+    engine.shared().poison("the test wants it");
+    let (_, done, _) = ends.recv_timeout(LONG).expect("it ends");
+    assert!(matches!(done, Err(EngineError::Unknown(_))), "{done:?}");
+    engine.shared().queue().writer = Some(writer);
 }

@@ -3,6 +3,7 @@
 
 use std::sync::MutexGuard;
 
+use super::lead::GROUPS_LED_MAX;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
@@ -140,7 +141,8 @@ impl Shared {
             && let Some(lead) = queue.take_lead()
         {
             drop(queue);
-            self.lead_as(lead, Durability::Synced, &mut Stopwatch::start());
+            let terms = (Durability::Synced, GROUPS_LED_MAX);
+            self.lead_as(lead, terms, &mut Stopwatch::start());
             return self.queue();
         }
         self.commits.wait(queue)

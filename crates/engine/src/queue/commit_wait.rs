@@ -1,5 +1,10 @@
 //! The time that a commit waits for memory, and for durability.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::group::Group;
+
 /// The conditions under which a commit waits: while these closures, which are called now and then,
 /// say so.
 #[derive(Clone, Copy)]
@@ -18,6 +23,9 @@ pub(crate) enum DurabilityWait<'a> {
     While(&'a dyn Fn() -> bool),
     /// It doesn't: its caller asks later what became of it.
     Never,
+    /// It doesn't: its caller has what becomes of it handed on, by the group that is put here. None
+    /// is where it is known already, and where others take part in it: a commit waits there.
+    HandedOn(&'a Cell<Option<Arc<Group>>>),
 }
 
 impl CommitWait<'_> {

@@ -13,6 +13,8 @@ pub(crate) struct CommitQueue {
     changed: Condvar,
     /// A group may be led, where threads of the engine's own do.
     leadable: Condvar,
+    /// As `leadable`, of a group for which no thread waits.
+    handed_on: Condvar,
 }
 
 const NO_PANIC: &str = "no panic while the lock is held";
@@ -20,7 +22,8 @@ const NO_PANIC: &str = "no panic while the lock is held";
 impl CommitQueue {
     /// The owner of `queue`.
     pub fn new(queue: Queue) -> CommitQueue {
-        CommitQueue { queue: Mutex::new(queue), changed: Condvar::new(), leadable: Condvar::new() }
+        let [changed, leadable, handed_on] = std::array::from_fn(|_| Condvar::new());
+        CommitQueue { queue: Mutex::new(queue), changed, leadable, handed_on }
     }
 
     /// Locks the queue.
@@ -42,6 +45,22 @@ impl CommitQueue {
     /// Waits for `call_leader`, or `wake`.
     pub fn wait_for_call<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
         self.leadable.wait(queue).expect(NO_PANIC)
+    }
+
+    /// Calls the thread that leads where no other waits.
+    pub fn call_for_handed_on(&self) {
+        self.handed_on.notify_one();
+    }
+
+    /// Waits for that, or `end`.
+    pub fn wait_for_handed_on<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        self.handed_on.wait(queue).expect(NO_PANIC)
+    }
+
+    /// Wakes all threads that wait: the queue is closed.
+    pub fn end(&self) {
+        self.wake();
+        self.handed_on.notify_all();
     }
 
     /// Waits for `wake`.

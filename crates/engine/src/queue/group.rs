@@ -5,9 +5,13 @@
 //! is durable. A group has a leader only from when it is written; a leader that is done with its
 //! own group asks a member of the one that formed meanwhile to lead it.
 //!
+//! A member need not sleep: it may leave a [`Follower`], which the leader calls once the group is
+//! notified. So a server's thread need not be woken to send an answer.
+//!
 //! *Thread safety*: all methods may be called at once. The lock inside is taken after the queue's,
 //! or without it, and is held for a few instructions.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -21,6 +25,10 @@ use crate::overlay::pending::NewChunks;
 
 /// A committer that waits notices within this time that it is to stop.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
+
+/// What follows once it is known what became of a group. Whoever leads calls it, with no lock held
+/// but with the right to lead: it must not wait for a commit, nor for whoever may wait for one.
+pub(crate) type Follower = Box<dyn FnOnce(Outcome) + Send>;
 
 /// A group of transactions.
 #[derive(Default)]
@@ -44,6 +52,8 @@ struct GroupState {
     waiting: u64,
     leader_wanted: bool,
     outcome: Option<Outcome>,
+    /// Those that nobody has called yet.
+    followers: Vec<Follower>,
 }
 
 /// The outcome of a group.
@@ -185,13 +195,37 @@ impl Group {
         }
     }
 
-    /// Notifies all members of what became of the group; the first outcome counts.
+    /// Notifies all members that wait of what became of the group; the first outcome counts. Those
+    /// that don't are the caller's to call ([`Group::call_followers`]), unless a lock is held.
     pub fn notify(&self, outcome: Outcome) {
         let mut state = self.state();
         state.outcome.get_or_insert(outcome);
         if state.waiting > 0 {
             drop(state);
             self.notified.notify_all();
+        }
+    }
+
+    /// Has `follower` called once the group is notified. Returns it, and the outcome, if that is
+    /// known: its caller calls it then.
+    pub fn follow(&self, follower: Follower) -> Option<(Follower, Outcome)> {
+        let mut state = self.state();
+        if let Some(outcome) = state.outcome {
+            return Some((follower, outcome));
+        }
+        state.followers.push(follower);
+        None
+    }
+
+    /// Calls the followers of a group that was notified, each once.
+    pub fn call_followers(&self) {
+        let mut state = self.state();
+        let Some(outcome) = state.outcome else { return };
+        let followers = std::mem::take(&mut state.followers);
+        drop(state);
+        for follower in followers {
+            // It was reported. The log is whole, and the others are to be answered.
+            let _ = catch_unwind(AssertUnwindSafe(|| follower(outcome)));
         }
     }
 

@@ -18,7 +18,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         write::read(request, "deletes", read_statement)?;
     request.server.count(Counter::Delete, statements.len() as u64);
     let durability = request.common.durability;
-    let database = request.database_for_write(options.statements.clone())?;
+    let database = write::database(request, options.statements.clone())?;
     let report = database.delete(collection, &statements, options.is_ordered, durability)?;
     let names = (&options.statements, &report.retried[..]);
     write::count_documents(request, DocumentEvent::Deleted, &report.each, names);

@@ -12,9 +12,9 @@ use crate::transactions;
 /// Commits the session's transaction; a second time too.
 pub fn commit(request: &Request<'_>) -> Answer {
     let (session, number) = read(request)?;
-    let interrupt = request.operation.interrupt();
+    let waits = (&request.operation.interrupt(), request.commits);
     let durability = request.common.durability;
-    transactions::commit(request.server, (session, number), durability, &interrupt)?;
+    transactions::commit(request.server, (session, number), durability, waits)?;
     Ok(DocumentBuilder::new())
 }
 

@@ -139,12 +139,18 @@ pub fn append_retried(answer: &mut DocumentBuilder, retried: &[i32]) {
     answer.end();
 }
 
-/// The database to write to, with what a repetition of the command would have to know.
+/// The database to write to, with what a repetition of the command would have to know. The answer
+/// of a command that writes there once, and does nothing after it, may be held until that is
+/// durable.
 ///
 /// # Errors
 /// As [`Request::database_for_write`].
 pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Database, Error> {
-    Ok(as_validated(request, request.database_for_write(statements)?))
+    let database = as_validated(request, request.database_for_write(statements)?);
+    Ok(match request.current {
+        Some(_) => database,
+        None => request.commits.deferring(database),
+    })
 }
 
 /// The same database, without its validators where `bypassDocumentValidation` says so, and with

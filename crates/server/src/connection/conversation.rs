@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use frond_db::{Error, HandedCommit};
 use tokio::sync::watch;
 
 use crate::connection::compressed::{self, InflateError};
@@ -22,14 +23,14 @@ use crate::connection::incoming::{Incoming, ReceiveBuffers, Received};
 use crate::connection::socket::Socket;
 use crate::connection::stream::{Session, Stream};
 use crate::cursors::Parked;
-use crate::dispatch::{self, Repeat, Wait};
+use crate::dispatch::{self, HeldAnswer, Outcome, Repeat, Wait};
 use crate::limits::{QUIET, QUIET_AGAIN, QUIET_CROWDED, STALL_STEP, progress_time, stall_time};
 use crate::operations::Operation;
 use crate::outgoing::Outgoing;
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::wire::{Compressor, Message, OperationCode};
-use crate::workers::Thread;
+use crate::workers::{Thread, Workers};
 
 /// One connection, as far as its messages are concerned.
 pub struct Conversation {
@@ -50,8 +51,14 @@ pub struct Conversation {
 /// A message that is answered later or again, how the client compresses, and what has waited.
 type Next = (Repeat, Option<Compressor>, Option<Parked>);
 
+/// An answer that is held until its commit is durable, and how it is sent.
+pub struct HeldReply {
+    answer: Box<HeldAnswer>,
+    compressor: Option<Compressor>,
+    has_checksum: bool,
+}
+
 /// The reason why a conversation doesn't go on.
-#[derive(Debug)]
 pub enum Pause {
     /// The client says nothing.
     Silent,
@@ -63,6 +70,8 @@ pub enum Pause {
     Hello { wait: Wait, request_id: i32 },
     /// The answer is ready, and goes out only after this.
     Late(Duration),
+    /// The answer is made once it is known what became of its commit.
+    Held(HandedCommit, HeldReply),
     /// It is over.
     Closed,
 }
@@ -211,16 +220,71 @@ impl Conversation {
         let has_checksum = self.session.is_none()
             && header.operation == OperationCode::Message
             && Message::has_checksum(&message);
-        let outcome = dispatch::answer(&self.shared, &self.peer, (header, message), resumed);
+        let mut outcome = dispatch::answer(&self.shared, &self.peer, (header, message), resumed);
         drop(hold);
-        if let Some((repeat, parked)) = outcome.parked {
+        if let Some((commit, answer)) = outcome.held.take() {
+            return Some(Pause::Held(commit, HeldReply { answer, compressor, has_checksum }));
+        }
+        if let Some((repeat, parked)) = outcome.parked.take() {
             let pause = Pause::Parked(Arc::clone(&parked.operation), parked.until);
             self.next = Some((repeat, compressor, Some(parked)));
             return Some(pause);
         }
-        if let Some(wait) = outcome.wait {
+        if let Some(wait) = outcome.wait.take() {
             return Some(Pause::Hello { wait, request_id: header.request_id });
         }
+        self.take_outcome(outcome, compressor, has_checksum);
+        let delay = self.peer.take_delay();
+        (delay > Duration::ZERO).then_some(Pause::Late(delay))
+    }
+
+    /// Takes the answer that was held, once its commit has come to `done`.
+    ///
+    /// # Errors
+    /// As [`HeldAnswer::answer`].
+    pub fn take_held(
+        &mut self,
+        held: HeldReply,
+        done: Result<(), Error>,
+        may_wait: bool,
+    ) -> Result<(), (HeldReply, Result<(), Error>)> {
+        let HeldReply { answer, compressor, has_checksum } = held;
+        match answer.answer((&self.shared, &self.peer), done, may_wait) {
+            Ok(outcome) => {
+                self.take_outcome(outcome, compressor, has_checksum);
+                Ok(())
+            }
+            Err((answer, done)) => Err((HeldReply { answer, compressor, has_checksum }, done)),
+        }
+    }
+
+    /// Sends the answer if the client takes it at once; returns whether there is nothing else to do
+    /// before the client speaks. A thread may call it that must not wait.
+    pub fn send_now(&mut self, mut socket: &Socket) -> bool {
+        if self.session.is_some() || self.closes || self.next.is_some() {
+            return false;
+        }
+        let written = self.outgoing.as_mut().map(|outgoing| outgoing.write(&mut socket));
+        if !matches!(written, Some(Ok(()))) {
+            // Whatever it is: a thread that talks with the client meets it, too.
+            return false;
+        }
+        (self.outgoing, self.delayed_since) = (None, None);
+        !self.has_more()
+    }
+
+    /// The threads that talk with clients.
+    pub fn workers(&self) -> Workers {
+        self.shared.workers.clone()
+    }
+
+    /// Takes what a message came to.
+    fn take_outcome(
+        &mut self,
+        outcome: Outcome,
+        compressor: Option<Compressor>,
+        has_checksum: bool,
+    ) {
         let mut reply = outcome.reply;
         if has_checksum {
             reply = reply.map(Outgoing::with_checksum);
@@ -239,8 +303,6 @@ impl Conversation {
         self.outgoing = reply;
         self.closes = outcome.close;
         self.next = outcome.repeat.map(|repeat| (repeat, compressor, None));
-        let delay = self.peer.take_delay();
-        (delay > Duration::ZERO).then_some(Pause::Late(delay))
     }
 
     /// Whether it is inside a message or an answer.

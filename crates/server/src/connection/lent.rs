@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use frond_db::Error;
 use tokio::sync::{oneshot, watch};
 
-use super::conversation::{Conversation, Pause};
+use super::conversation::{Conversation, HeldReply, Pause};
 use super::socket::Socket;
 use crate::workers::{Talk, Thread};
 
@@ -39,6 +40,23 @@ impl Lent {
     }
 }
 
+impl Lent {
+    /// Sends the answer that was held, once its commit has come to `done`, and waits for the client
+    /// to speak. Without `may_wait` this may be a thread on which all commits wait.
+    fn answer_held(mut self: Box<Self>, held: HeldReply, done: Result<(), Error>, may_wait: bool) {
+        let (workers, must_go_on) = (self.conversation.workers(), self.must_go_on());
+        // Where the system has no thread, the connection ends.
+        match self.conversation.take_held(held, done, may_wait) {
+            Err((held, done)) => {
+                let answer = move || self.answer_held(held, done, true);
+                drop(workers.run(answer, must_go_on));
+            }
+            Ok(()) if self.conversation.send_now(&self.socket) => workers.watch(self),
+            Ok(()) => drop(workers.talk(self)),
+        }
+    }
+}
+
 impl Talk for Lent {
     fn turn(mut self: Box<Self>, thread: &mut Thread<'_>) -> Option<Box<dyn Talk>> {
         // Its turn may come only after the server began to stop.
@@ -54,6 +72,10 @@ impl Talk for Lent {
             self.blocks_for = Some(quiet);
         }
         let pause = self.conversation.talk(&self.socket, thread);
+        if let Pause::Held(commit, held) = pause {
+            commit.hand_on(move |done| self.answer_held(held, done, false));
+            return None;
+        }
         if matches!(pause, Pause::Silent) && !self.conversation.is_inside() {
             return Some(self);
         }

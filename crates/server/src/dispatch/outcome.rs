@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use frond_db::HandedCommit;
 use frond_doc::DocumentBuf;
 
+use super::held::HeldAnswer;
 use crate::cursors::Parked;
 use crate::outgoing::Outgoing;
 use crate::wire::Header;
@@ -20,6 +22,8 @@ pub struct Outcome {
     pub wait: Option<Wait>,
     /// The request of the next answer, which the client doesn't repeat.
     pub repeat: Option<Repeat>,
+    /// The answer that is made once it is known what became of its commit.
+    pub held: Option<(HandedCommit, Box<HeldAnswer>)>,
     /// The request that is answered once there is something to report, or its time is over.
     pub parked: Option<(Repeat, Parked)>,
 }
@@ -52,7 +56,7 @@ pub struct Wait {
 
 impl Outcome {
     pub(super) fn reply(reply: Option<Outgoing>, close: bool) -> Outcome {
-        Outcome { reply, close, wait: None, repeat: None, parked: None }
+        Outcome { reply, close, wait: None, repeat: None, held: None, parked: None }
     }
 
     /// Closes the connection.

@@ -46,6 +46,15 @@ pub(super) fn statements_from(
     Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
+/// Whether [`report`] may have anything to report of it. The profiler's records are writes: where
+/// it is on at all the answer is yes.
+pub(super) fn may_report(server: &Shared, operation: &Operation, work: &RequestProfile) -> bool {
+    server.log.is_slow(operation.worked())
+        || server.profiler.level(&operation.database) != Level::Off
+        || server.profiler.filter(&operation.database).is_some()
+        || !work.statements.is_empty()
+}
+
 /// Reports an operation that took long to the log, and to the profiler where that is on.
 pub(super) fn report(
     server: &Shared,

@@ -11,12 +11,14 @@ use frond_query::Code;
 use frond_query::pipeline::NO_SEARCH_INDEXES;
 
 use super::failure::{Failure, concern_error, guarded, with_concern_error};
+use super::held::HeldRun;
 use super::sent::{Admitted, ReceivedCommand};
 use super::{faults, profile};
 use crate::commands::{Command, Run};
 use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
 use crate::cursors::Parking;
+use crate::held_commits::{HeldCommit, HeldCommits};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::member::gate;
 use crate::operations::Operation;
@@ -37,8 +39,8 @@ pub(crate) fn run(
     sequences: &[DocumentSequence],
     database: Option<&str>,
 ) -> DocumentBuf {
-    let share = RefCell::new(None);
-    let aside = (&share, &Parking::default());
+    let (share, parking) = (RefCell::new(None), Parking::default());
+    let aside = Aside { share: &share, parking: &parking, held: None };
     guarded(server, || try_run(server, peer, (&body.to_buf(), sequences), database, aside))
 }
 
@@ -50,11 +52,22 @@ pub(crate) fn run_kept(
     body: Document<'_>,
     database: &str,
 ) -> (DocumentBuf, Option<MemoryShare>) {
-    let share = RefCell::new(None);
-    let aside = (&share, &Parking::default());
+    let (share, parking) = (RefCell::new(None), Parking::default());
+    let aside = Aside { share: &share, parking: &parking, held: None };
     let sent = (&body.to_buf(), &[][..]);
     let answer = guarded(server, || try_run(server, peer, sent, Some(database), aside));
     (answer, share.into_inner())
+}
+
+/// What a command has besides its answer.
+#[derive(Clone, Copy)]
+pub(super) struct Aside<'a> {
+    /// The memory that a large answer holds.
+    pub share: &'a RefCell<Option<MemoryShare>>,
+    /// Lets it wait without a thread.
+    pub parking: &'a Parking,
+    /// Takes the answer where it may be held until its commit is durable.
+    pub held: Option<&'a RefCell<Option<HeldRun>>>,
 }
 
 /// Runs a command: finds what it is and whether it may run, runs it, and reports it.
@@ -63,7 +76,7 @@ pub(super) fn try_run(
     peer: &Arc<Peer>,
     (document, sequences): (&DocumentBuf, &[DocumentSequence]),
     database: Option<&str>,
-    (share, parking): (&RefCell<Option<MemoryShare>>, &Parking),
+    Aside { share, parking, held }: Aside<'_>,
 ) -> Result<DocumentBuilder, Failure> {
     let resumed = parking.resumed();
     let sent = ReceivedCommand::read(server, (document, sequences), database)?;
@@ -85,6 +98,8 @@ pub(super) fn try_run(
     if command.counter == Counter::Command {
         server.count(Counter::Command, 1);
     }
+    let held = held.filter(|_| may_be_held(server, &common, watched.is_some()));
+    let commits = HeldCommits::new(held.is_some());
     let request = Request {
         server,
         peer,
@@ -102,11 +117,19 @@ pub(super) fn try_run(
         has_write_errors: Cell::new(false),
         share,
         parking,
+        commits: &commits,
     };
-    let statements_from = profile::statements_from(server, (&running.operation, sequences));
-    request_profile::begin(statements_from, &running.operation.live);
-    let done = run_part(command, request);
-    let work = request_profile::end();
+    let (done, commit, work) = run_profiled(command, request);
+    let done = match (held, commit, done) {
+        (Some(held), Some(commit), Ok(answer)) => {
+            let operation = Arc::clone(&running.operation);
+            running.keep();
+            held.replace(Some(HeldRun { commit, command, part, operation, answer, work }));
+            return Ok(DocumentBuilder::new());
+        }
+        (_, Some(commit), done) => commit.wait(server).and(done),
+        (_, None, done) => done,
+    };
     if parking.is_parked() {
         running.keep();
         return Ok(DocumentBuilder::new());
@@ -118,8 +141,31 @@ pub(super) fn try_run(
     faults::after(&fault_asked, fault, answer, concern_error.is_some())
 }
 
+/// Runs a command; returns what it came to, the commit on which that rests, and what it did.
+fn run_profiled(
+    command: &Command,
+    request: Request<'_>,
+) -> (Answer, Option<HeldCommit>, RequestProfile) {
+    let (operation, commits) = (Arc::clone(&request.operation), request.commits);
+    let asked: (&Operation, _) = (&operation, request.sequences);
+    let statements_from = profile::statements_from(request.server, asked);
+    request_profile::begin(statements_from, &operation.live);
+    let done = run_part(command, request);
+    let (done, commit) = commits.end(done, || operation.interrupt());
+    (done, commit, request_profile::end())
+}
+
+/// Whether a command's answer may be held until its commit is durable: where nothing comes behind
+/// the handler that would need the outcome.
+fn may_be_held(server: &Shared, common: &Common, is_watched: bool) -> bool {
+    common.acknowledged
+        && common.concern_failure.is_none()
+        && !is_watched
+        && !server.fail_points.are_on()
+}
+
 /// Counts a command that has run, and has the profiler report it.
-fn record_run(
+pub(super) fn record_run(
     server: &Shared,
     (operation, sequences): (&Arc<Operation>, &[DocumentSequence]),
     done: &Answer,

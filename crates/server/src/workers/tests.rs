@@ -68,7 +68,7 @@ impl Clients {
             stream.write_all(b"x").expect("it is listened to");
             let (blocked, given_back) = (Arc::clone(&blocked), gives_back.clone());
             let echo = Echo { socket, must_go_on, blocked, given_back };
-            workers.talk(echo).expect("there are threads");
+            workers.talk(Box::new(echo)).expect("there are threads");
             stream.read_exact(&mut [0]).expect("an answer");
             stream
         };

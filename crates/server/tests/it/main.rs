@@ -19,6 +19,7 @@ mod cursors;
 mod errors;
 mod exhaust;
 mod fail_points;
+mod held_answers;
 mod hostile;
 mod index_filters;
 mod maintenance;

@@ -10,6 +10,7 @@ use frond_testkit::SimDisk;
 use frond_tree::{Bounds, Direction, Value};
 
 use super::super::Payloads;
+use super::super::lead::GROUPS_LED_MAX;
 use super::*;
 use crate::engine::Engine;
 use crate::ids::{Sequence, TreeId};
@@ -63,7 +64,7 @@ fn await_members(engine: &Engine, count: usize) {
 }
 
 fn lead(engine: &Engine, writer: Writer) {
-    engine.shared().lead(writer, Durability::Synced, &mut Stopwatch::start());
+    engine.shared().lead(writer, (Durability::Synced, GROUPS_LED_MAX), &mut Stopwatch::start());
 }
 
 /// Adds one to a number, in as many attempts as it takes.
