@@ -14,7 +14,7 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreError, UnreadableR
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::background::Background;
-use crate::compaction::publish::ROOT_NAME;
+use crate::compaction::publish::{ROOT_NAME, swap_root};
 use crate::disk_reserve::DiskReserve;
 use crate::durable_horizon::{DurableEnd, DurableHorizon};
 use crate::error::EngineError;
@@ -22,7 +22,7 @@ use crate::fault::FaultCell;
 use crate::ids::{Sequence, TreeId, TreeIds};
 use crate::image::Image;
 use crate::log::decode::{DecodeError, Decoded, PriorValues};
-use crate::log::format::{LogOffset, SEGMENT_HEADER_BYTES, SegmentNumber, damaged};
+use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::recovery::{ExpectedSegments, LogEnd, Replay, replay};
 use crate::log::recycled::RecycledSegments;
 use crate::log::retained::{RetainedSegments, first_kept};
@@ -55,8 +55,6 @@ use old_values::OldValues;
 const BASES_BATCH: usize = 256;
 /// The number of segments to replay above which they are flushed at once: each opening adds one.
 const SEGMENT_COUNT_MAX: u64 = 16;
-/// The log begins with it.
-const SEGMENT_FIRST: SegmentNumber = SegmentNumber(1);
 
 /// Opens an engine without its background threads.
 pub(crate) fn open(
@@ -64,8 +62,7 @@ pub(crate) fn open(
     store: Arc<dyn ChunkStore>,
     options: EngineOptions,
 ) -> Result<Shared, EngineError> {
-    let named = store.root(ROOT_NAME)?;
-    let (root, published) = match named {
+    let (root, published) = match store.root(ROOT_NAME)? {
         Some(root) => (root, EngineState::decode(&store.get(root)?)?),
         None if Image::is_begun(&*store)? => return Err(EngineError::HalfRestored),
         None => create(machine, &*store)?,
@@ -87,17 +84,16 @@ pub(crate) fn open(
     let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
     let kept = RetainedSegments::open(&machine.disk, options.changes, segments, parts.last, now);
     let beyond = std::mem::take(&mut parts.beyond);
-    let publisher = Publisher { root, named, published, first_segment: first, beyond };
+    let publisher = Publisher { root, published, first_segment: first, beyond };
     Ok(assemble(machine, (pending, recycler, Arc::new(kept)), options, publisher, parts, &end))
 }
 
-/// Makes an empty engine: the system tree alone. Returns its state, which is published once the log
-/// has begun (`Shared::begin_log`): so that is done once, and says that there is a log.
+/// Makes an empty engine: the system tree alone.
 fn create(
     machine: &Machine,
     store: &dyn ChunkStore,
 ) -> Result<(ChunkHash, EngineState), EngineError> {
-    remove_begun_log(&*machine.disk)?;
+    check_no_log(&*machine.disk)?;
     let format = TreeFormat::new(random(&*machine.chance));
     let tree = Tree::empty(store, format)?;
     let chunk = encode_base(&Base::whole(tree, Sequence::ZERO));
@@ -106,29 +102,23 @@ fn create(
     let published = EngineState {
         bases: tree.apply(store, &mut std::iter::once(Ok(edit)))?,
         horizon: Sequence::ZERO,
-        segment: SEGMENT_FIRST,
+        segment: SegmentNumber(1),
         has_segment: false,
         next_tree_id: TreeId(TreeId::SYSTEM.0 + 1),
     };
-    Ok((published.encode().hash(), published))
+    let chunk = published.encode();
+    store.put_many(std::slice::from_ref(&chunk))?;
+    swap_root(store, None, &chunk)?;
+    Ok((chunk.hash(), published))
 }
 
-/// Removes what a creation that was cut short has left of the log: its first segment, without a
-/// record. Any other log without an engine state means that the store was lost.
-fn remove_begun_log(disk: &dyn Disk) -> Result<(), StoreError> {
+/// A log without an engine state means that the store was lost.
+fn check_no_log(disk: &dyn Disk) -> Result<(), StoreError> {
     let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
-    let numbers = names.iter().filter_map(|name| SegmentNumber::of_file_name(name));
-    // Newest first: nothing goes unless all may.
-    for number in numbers.collect::<BTreeSet<_>>().into_iter().rev() {
-        let name = number.file_name();
-        let io = |error| StoreError::io(&name, error);
-        let bytes = disk.open(&name).and_then(|file| file.bytes()).map_err(io)?;
-        if number != SEGMENT_FIRST || (SEGMENT_HEADER_BYTES as u64) < bytes {
-            return Err(damaged(number, LogOffset(0), "a log, but no engine state"));
-        }
-        disk.remove(&name).map_err(io)?;
+    match names.iter().find_map(|name| SegmentNumber::of_file_name(name)) {
+        Some(number) => Err(damaged(number, LogOffset(0), "a log, but no engine state")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn random(chance: &dyn Chance) -> u64 {
@@ -407,4 +397,82 @@ fn seal_if_full(shared: &Shared, end: &LogEnd) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::sync::Mutex;
+
+    use frond_store::local::{LocalOptions, LocalStore};
+    use frond_store::memory::MemoryStore;
+    use frond_store::{ChunkKind, StoreLayer};
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::Engine;
+
+    /// Readers pass over what is lost, as a salvage has them.
+    struct Salvaging {
+        store: Arc<dyn ChunkStore>,
+        lost: Mutex<Vec<String>>,
+    }
+
+    impl Salvaging {
+        fn new(store: Arc<dyn ChunkStore>) -> Arc<Layered<Salvaging>> {
+            Arc::new(Layered(Salvaging { store, lost: Mutex::default() }))
+        }
+
+        fn lost(&self) -> Vec<String> {
+            self.lost.lock().expect("no panic while the lock is held").clone()
+        }
+    }
+
+    impl StoreLayer for Salvaging {
+        fn inner(&self) -> &dyn ChunkStore {
+            &*self.store
+        }
+
+        fn note_lost(&self, lost: UnreadableRange) -> bool {
+            self.lost.lock().expect("no panic while the lock is held").push(lost.why);
+            true
+        }
+    }
+
+    #[test]
+    fn each_base_that_can_be_read_stays_its_own_trees() {
+        let chunks = [1, 2, 3].map(|number| Chunk::new(ChunkKind::Blob, &[], &[number; 50]));
+        let store = Salvaging::new(MemoryStore::new());
+        store.put_many(&[chunks[0].clone(), chunks[2].clone()]).expect("memory takes all");
+        let hashes = chunks.each_ref().map(Chunk::hash);
+        let found = readable(&*store, &hashes).expect("what is missing is passed over");
+        let found: Vec<_> = found.iter().map(|found| found.as_ref().map(Chunk::hash)).collect();
+        assert_eq!(found, [Some(hashes[0]), None, Some(hashes[2])]);
+        assert_eq!(store.lost().len(), 1);
+        assert!(readable(&*store.store, &hashes).is_err(), "only where they may be passed over");
+    }
+
+    #[test]
+    fn only_a_salvage_goes_on_without_the_log() {
+        let disk = SimDisk::new(1);
+        let engine =
+            Engine::open(&disk.machine(), EngineOptions::default()).expect("an empty directory");
+        let mut transaction = engine.begin();
+        let value = frond_tree::Value::inline("folded");
+        transaction.put(TreeId::SYSTEM, Bytes::from("a"), value).expect("fits");
+        transaction.commit(Default::default()).expect("there is room");
+        engine.checkpoint().expect("there is room");
+        engine.close().expect("there is room");
+        drop(engine);
+        let machine = disk.machine();
+        let names = disk.list().expect("the disk works");
+        for name in names.iter().filter(|name| SegmentNumber::of_file_name(name).is_some()) {
+            disk.remove(name).expect("the disk works");
+        }
+        let local = LocalStore::open(&machine, LocalOptions::default()).expect("whole packs");
+        let options = EngineOptions::default();
+        assert!(super::open(&machine, Arc::clone(&local) as Arc<dyn ChunkStore>, options).is_err());
+        let store = Salvaging::new(local);
+        let shared = super::open(&machine, Arc::clone(&store) as Arc<dyn ChunkStore>, options);
+        let shared = shared.expect("it goes on without");
+        assert!(store.lost()[0].contains("it is missing"), "{:?}", store.lost());
+        let found = shared.snapshot().get(TreeId::SYSTEM, b"a").expect("readable");
+        assert_eq!(found.map(|value| value.bytes()), Some(6));
+    }
+}

@@ -186,20 +186,18 @@ impl Shared {
     }
 
     /// Has the published state say that the log has its first segment, and has it, if there is
-    /// room: so that an opening misses it. Publishes the first state of an engine that is new.
+    /// room: so that an opening misses it.
     ///
     /// # Errors
     /// As `publish_work`.
     pub fn begin_log(&self) -> Result<(), EngineError> {
         let mut publisher = self.publisher();
         let published = publisher.published;
-        let has_segment = published.has_segment || self.begin_segment(published.segment)?;
-        let is_new = publisher.named.is_none();
-        if !is_new && has_segment == published.has_segment {
+        if published.has_segment || !self.begin_segment(published.segment)? {
             return Ok(());
         }
-        match self.publish_state(&mut publisher, EngineState { has_segment, ..published }) {
-            Err(error) if error.is_full() && !is_new => Ok(()),
+        match self.publish_state(&mut publisher, EngineState { has_segment: true, ..published }) {
+            Err(error) if error.is_full() => Ok(()),
             other => other,
         }
     }
@@ -212,9 +210,8 @@ impl Shared {
         let store = &*self.store;
         let chunk = published.encode();
         store.put_many(std::slice::from_ref(&chunk))?;
-        self.store_synced(swap_root(store, publisher.named, &chunk))?;
+        self.store_synced(swap_root(store, Some(publisher.root), &chunk))?;
         publisher.root = chunk.hash();
-        publisher.named = Some(publisher.root);
         publisher.published = published;
         self.copy_metadata(publisher.root, false);
         Ok(())

@@ -84,9 +84,6 @@ pub(crate) fn replay(
     }
     let previous = SegmentEnd::default();
     let mut end = LogEnd { next: first, previous, segment_count: 0, bytes: 0, bits_turned_back: 0 };
-    if numbers.is_empty() {
-        return Ok(end);
-    }
     let mut last_sequence = Sequence::ZERO;
     for (position, number) in numbers.iter().enumerate() {
         if *number != end.next {

@@ -14,8 +14,6 @@ use crate::state::unpublished::UnpublishedBases;
 /// The published state, to be changed only under its lock.
 pub(crate) struct Publisher {
     pub root: ChunkHash,
-    /// What the store's root names: `root`, or nothing while the engine is being made.
-    pub named: Option<ChunkHash>,
     pub published: EngineState,
     /// Log segments below this one are gone. It trails `published.segment`.
     pub first_segment: SegmentNumber,
