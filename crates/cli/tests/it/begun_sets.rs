@@ -184,6 +184,8 @@ fn a_server_waits_for_its_initiation() {
         let find =
             document! { "find": "things", "$readPreference": &document! { "mode": "nearest" } };
         assert_eq!(code_of(client.command("shop", find.view())), 13436);
+        let find = document! { "find": "things" };
+        assert_eq!(code_of(client.command("shop", find.view())), 13435);
         let hello = server.answer(&document! { "hello": 1_i32 }).unwrap();
         assert!(hello.get("setName").is_none() && hello.get("info").is_some(), "{hello:?}");
         assert!(!server.leads());

@@ -66,12 +66,14 @@ pub fn check(
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || reads_versions || LISTS.contains(&command.name);
-    let state = match &server.replica {
-        Some(replica) => replica.state(),
-        None if server.awaits_set() => State::Startup,
-        None => State::Secondary,
+    let refusal = match &server.replica {
+        Some(replica) => read_refusal(replica.state()),
+        None if server.awaits_set() && allows_secondary(body) => {
+            Some("node is not in primary or recovering state")
+        }
+        None => None,
     };
-    if reads && let Some(message) = read_refusal(state) {
+    if reads && let Some(message) = refusal {
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }
     if reads && !allows_secondary(body) {

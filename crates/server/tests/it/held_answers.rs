@@ -164,7 +164,9 @@ fn a_write_is_answered_once_it_is_durable() {
         reader.check("test", none, r#"{"n": 0, "ok": 1.0}"#);
         assert_eq!(answered.load(Ordering::SeqCst), 0, "nothing is durable");
     });
-    let restarted = Running::on_disk(&disk.crash(), 100);
+    let after = disk.crash();
+    server.abandon();
+    let restarted = Running::on_disk(&after, 100);
     let mut client = restarted.client();
     client.check("test", r#"{"count": "c", "query": {"n": 1}}"#, r#"{"n": 15, "ok": 1.0}"#);
     client.check("test", r#"{"count": "d"}"#, r#"{"n": 5, "ok": 1.0}"#);
