@@ -37,7 +37,10 @@ impl KeptRoom<'_> {
         bytes <= FREE_BYTES || self.memory.try_take(bytes).is_some()
     }
 
-    /// Keeps a document; gives it back if there is no room for it anywhere.
+    /// Keeps a document.
+    ///
+    /// # Errors
+    /// The document, if there is no room for it anywhere.
     pub fn keep(&self, document: DocumentBuf) -> Result<KeptDocument, DocumentBuf> {
         let bytes = document.as_bytes().len();
         if bytes <= FREE_BYTES {
