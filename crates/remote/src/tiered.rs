@@ -8,7 +8,7 @@ use frond_db::frond::open_machine;
 pub use frond_db::set::EntryChanges;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_store::io::{Disk, Machine, SystemChance, pause, steady_now};
-pub use frond_store::tiered::{LogPlace, Pin};
+pub use frond_store::tiered::{LogPlace, Pin, PinState};
 use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, pins, place_of, remove_pin};
 use frond_vcs::{ChunkSource, FsckReport, RepairReport, SalvageReport};
 
@@ -42,6 +42,9 @@ pub struct StoreOptions {
     /// An empty directory and a place without data may begin as a clone of what lies at this one,
     /// whose packs aren't copied.
     pub clone_of: Option<String>,
+    /// The time after which a source lets go of a clone's pins that weren't renewed. `None`: as
+    /// they have it, and 30 days for new ones.
+    pub pin_lease: Option<Duration>,
     /// The place of the log.
     pub log: LogPlace,
     /// The time that what is to be acknowledged waits in the bucket for more of it, while some is
@@ -272,7 +275,15 @@ fn known_store(directory: &Path) -> Result<Option<StoreOptions>, Error> {
     let Some(url) = place_of(&*open_machine(directory)?.disk)? else { return Ok(None) };
     let log = log_place_in(&*bucket_of(&url)?.0)?;
     let (cache_bytes, linger) = (COMMAND_CACHE_BYTES, Duration::ZERO);
-    Ok(Some(StoreOptions { url, cache_bytes, take_over: false, clone_of: None, log, linger }))
+    Ok(Some(StoreOptions {
+        url,
+        cache_bytes,
+        take_over: false,
+        clone_of: None,
+        pin_lease: None,
+        log,
+        linger,
+    }))
 }
 
 /// The bucket at a URL, and what it is called.
@@ -318,6 +329,7 @@ fn tiered_options(place: String, store: &StoreOptions) -> Result<TieredOptions, 
         local_bytes_max: LOCAL_BYTES_MAX,
         take_over: store.take_over,
         clone_of: store.clone_of.as_deref().map(place_named).transpose()?,
+        pin_lease: store.pin_lease,
         log: store.log,
         linger: store.linger,
         keep_slots: KEEP_SLOTS,

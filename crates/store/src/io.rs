@@ -145,6 +145,12 @@ pub trait Tier: Send + Sync {
     /// Files that went there and were lost there, as far as the opening has seen.
     fn lost(&self) -> Vec<String>;
 
+    /// Does there what is to be done now and then, if it is due. Returns what an operator is to
+    /// read, each line once.
+    fn tend(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether another directory has the place now: nothing may be written here any more.
     fn is_deposed(&self) -> bool;
 

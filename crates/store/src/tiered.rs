@@ -52,8 +52,8 @@ use self::file::{Remote, TieredFile};
 use self::format::{Head, PackObject};
 use self::index_file::{INDEX_SUFFIX, PackIndex};
 use self::locations::{LOCATIONS_SUFFIX, Outlines};
-pub use self::pins::{Pin, pins, remove_pin};
-use self::pins::{PinnedLines, Places};
+pub use self::pins::{Pin, PinState, pins, remove_pin};
+use self::pins::{PinnedLines, Places, Watch};
 use self::read_ahead::ReadAhead;
 pub use self::slots::{PlacedSlots, Slots};
 use crate::bucket::{Bucket, MeteredBucket, ObjectVersion};
@@ -81,6 +81,9 @@ pub struct TieredOptions {
     pub take_over: bool,
     /// A line that isn't there yet begins as a clone of the one of this bucket's name.
     pub clone_of: Option<String>,
+    /// The time after which a source lets go of a clone's pins that weren't renewed, a day at
+    /// least. `None`: as they have it, and 30 days for new ones.
+    pub pin_lease: Option<Duration>,
     /// The place of the log.
     pub log: LogPlace,
     /// The time that what is to be acknowledged waits in the bucket for more of it, while some is
@@ -88,6 +91,13 @@ pub struct TieredOptions {
     pub linger: Duration,
     /// There, slots that HEAD needs no more stay so long at least, for readers that come to them.
     pub keep_slots: Duration,
+}
+
+impl TieredOptions {
+    fn pin_lease_micros(&self) -> Option<i64> {
+        let micros = |lease: Duration| i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
+        self.pin_lease.map(micros)
+    }
 }
 
 /// The place of the log, and so of acknowledged writes.
@@ -132,6 +142,8 @@ pub struct TieredDisk {
     written: Arc<AtomicU64>,
     /// Packs that the bucket had lost when this was opened.
     lost: Vec<PackNumber>,
+    /// What the operator hasn't been shown yet.
+    notices: Mutex<Vec<String>>,
     is_locked: AtomicBool,
 }
 
@@ -149,6 +161,10 @@ struct Line {
     kept: PinnedLines,
     /// Sources of which HEAD lists nothing any more, by their positions, and since when.
     unneeded: BTreeMap<usize, i64>,
+    /// What was seen of its pins.
+    watch: Watch,
+    /// When its pins at its sources are to be renewed, by the steady clock.
+    renew_at: i64,
 }
 
 impl TieredDisk {
@@ -212,6 +228,8 @@ impl TieredDisk {
             doomed,
             kept: PinnedLines::default(),
             unneeded: BTreeMap::new(),
+            watch: Watch::default(),
+            renew_at: pins::first_renewal(role == Role::Reads, now),
         };
         Ok(TieredDisk {
             role,
@@ -229,6 +247,7 @@ impl TieredDisk {
             outlines: Mutex::new(taken.outlines),
             written: Arc::default(),
             lost: taken.lost,
+            notices: Mutex::new(taken.notices),
             is_locked: AtomicBool::new(false),
         })
     }
@@ -236,6 +255,11 @@ impl TieredDisk {
     /// The log, where it lies in the bucket; a reader's, which may not.
     pub fn slots(&self) -> Option<&Arc<Slots>> {
         self.slots.as_ref()
+    }
+
+    /// Has the operator read this.
+    fn notice(&self, notice: String) {
+        self.notices.lock().expect("no panic while the lock is held").push(notice);
     }
 
     /// Whether HEAD says where the log begins that lies in the bucket: without that, a directory
@@ -475,6 +499,11 @@ impl Tier for TieredDisk {
 
     fn lost(&self) -> Vec<String> {
         self.lost.iter().map(PackNumber::to_string).collect()
+    }
+
+    fn tend(&self) -> Vec<String> {
+        self.renew_pins();
+        std::mem::take(&mut *self.notices.lock().expect("no panic while the lock is held"))
     }
 
     fn is_deposed(&self) -> bool {

@@ -49,6 +49,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
         }
         while shared.options.scrub_bytes_a_second.is_none() || begun.elapsed() < PASS {
             shared.report_findings();
+            shared.tend_tier();
             if !shared.signals.pause(LOOK_EVERY) {
                 return;
             }
@@ -57,6 +58,15 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
 }
 
 impl Shared {
+    /// Does at the store's tier what is to be done now and then, and reports what it says.
+    fn tend_tier(&self) {
+        if self.background.errors.has_sink() {
+            for notice in self.store.maintenance().tend_tier() {
+                self.background.errors.report_line(&notice);
+            }
+        }
+    }
+
     /// Reports to the log what was found damaged since the last call, if there is one.
     pub fn report_findings(&self) {
         if !self.background.errors.has_sink() {

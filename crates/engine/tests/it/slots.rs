@@ -70,6 +70,7 @@ impl Node {
             local_bytes_max: 64 << 10,
             take_over: self.take_over,
             clone_of: None,
+            pin_lease: None,
             log: LogPlace::Bucket,
             linger: Duration::ZERO,
             keep_slots: Duration::ZERO,

@@ -34,6 +34,7 @@ fn tiered_of(
         local_bytes_max: 256 << 10,
         take_over: over,
         clone_of: None,
+        pin_lease: None,
         log,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

@@ -22,6 +22,7 @@ fn options(log: LogPlace, take_over: bool) -> TieredOptions {
         local_bytes_max: 256 << 10,
         take_over,
         clone_of: None,
+        pin_lease: None,
         log,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

@@ -32,6 +32,7 @@ fn open_with(
         local_bytes_max: 256 << 10,
         take_over,
         clone_of: None,
+        pin_lease: None,
         log,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

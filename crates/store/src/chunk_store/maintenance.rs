@@ -105,6 +105,12 @@ pub trait Maintenance: Send + Sync {
         None
     }
 
+    /// Does at the tier what is to be done now and then, if it is due. Returns what an operator is
+    /// to read, each line once.
+    fn tend_tier(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns since when and why packs can't be sent to the tier, if that is so.
     fn send_failure(&self) -> Option<SendFailure> {
         None

@@ -246,6 +246,10 @@ impl Maintenance for LocalStore {
         self.disk.tier().map(Tier::state)
     }
 
+    fn tend_tier(&self) -> Vec<String> {
+        self.disk.tier().map_or_else(Vec::new, Tier::tend)
+    }
+
     fn send_failure(&self) -> Option<SendFailure> {
         self.failure_to_send()
     }

@@ -26,7 +26,7 @@ use super::format::{
     HEAD_NAME, Head, LOCATIONS_PREFIX, Membership, Nonce, Owner, PACKS_PREFIX, PackObject, epoch_of,
 };
 use super::locations::{self, Outlines};
-use super::pins::{self, Places};
+use super::pins::{self, Holder, Places};
 use super::slots;
 use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, index_file};
 use crate::bucket::{Bucket, ObjectPart, ObjectVersion, create_until_known, swap_until_known};
@@ -48,12 +48,15 @@ pub(super) struct Lead {
     pub(super) left: Vec<String>,
     /// The outlines of packs of `head`.
     pub(super) outlines: Outlines,
+    /// What the operator is to read.
+    pub(super) notices: Vec<String>,
 }
 
 impl Lead {
     /// One of which nothing more is known.
     pub(super) fn new(head: Head, version: ObjectVersion) -> Lead {
-        Lead { head, version, lost: Vec::new(), left: Vec::new(), outlines: Outlines::new() }
+        let (lost, left, notices) = (Vec::new(), Vec::new(), Vec::new());
+        Lead { head, version, lost, left, outlines: Outlines::new(), notices }
     }
 }
 
@@ -102,9 +105,18 @@ pub(super) fn take(
             id
         }
     };
-    let mut taken = match (&options.clone_of, &found) {
-        (Some(source), None) => pins::begin_clone(machine, bucket, (source, &options.place), id)?,
-        _ => swap(&*machine.chance, bucket, found, id)?,
+    let holder = Holder {
+        chance: &*machine.chance,
+        now_micros: machine.clock.now_micros(),
+        place: &options.place,
+        lease_micros: options.pin_lease_micros(),
+    };
+    let mut taken = match (&options.clone_of, found) {
+        (Some(source), None) => pins::begin_clone(holder, bucket, source, id)?,
+        (_, mut found) => {
+            let notices = renew_pins(&holder, own, found.as_mut().map(|(head, _)| head))?;
+            Lead { notices, ..swap(&*machine.chance, bucket, found, id)? }
+        }
     };
     let places = Places::of(own, &taken.head)?;
     (taken.lost, taken.left) = compare_with_list(&places, &taken.head);
@@ -115,6 +127,16 @@ pub(super) fn take(
         begin_with(disk, &taken.head.manifest)?;
     }
     Ok(taken)
+}
+
+/// Renews the pins of a line, before it is swapped. Returns what the operator is to read.
+fn renew_pins(
+    holder: &Holder<'_>,
+    own: &Arc<dyn Bucket>,
+    head: Option<&mut Head>,
+) -> Result<Vec<String>, StoreError> {
+    let Some(head) = head else { return Ok(Vec::new()) };
+    Ok(holder.renew_all(&Places::of(own, head)?, head))
 }
 
 /// The outlines of packs that `head` lists and that aren't `lost`.

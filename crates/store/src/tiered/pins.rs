@@ -15,43 +15,33 @@
 //! 5. Swapping a pin in doesn't depose the leader, which goes on from any HEAD of its own epoch.
 //! 6. A clone gives its pin back when its HEAD has listed nothing of the source for as long as
 //!    readers may hold that; at once where bytes must be gone. Its operator may say so, too
-//!    ([`remove_pin`]): nothing shows that a clone is gone for good.
+//!    ([`remove_pin`]).
+//! 7. A pin that its clone hasn't renewed for long is let go ([`lease`]).
 //!
 //! *Crash*: a clone that is cut off may leave a pin that counts, and no HEAD of its own. That pin
 //! is listed with the others ([`pins`]), as one that nothing relies on.
 
 mod format;
+mod lease;
+mod listed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
 use self::format::Pinned;
+pub(super) use self::lease::{Holder, Watch, first_renewal};
+pub use self::listed::{Pin, PinState, pins, remove_pin};
 use super::errors::store_error;
 use super::format::{HEAD_NAME, Head, NO_PIN, Nonce, Owner, PINS_PREFIX, Source, hex};
 use super::lead::{Lead, load_head, nonce, refused};
 use super::{Line, TieredDisk};
 use crate::bucket::{Bucket, ObjectVersion, create_until_known, swap_until_known};
 use crate::error::StoreError;
-use crate::io::{Chance, Machine};
+use crate::io::Chance;
 
 /// HEAD may be swapped by its leader meanwhile: so often it is tried again.
 const SWAPS_MAX: u32 = 32;
-
-/// A pin of a line.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pin {
-    /// Distinguishes it from all others.
-    pub id: String,
-    /// Where the clone lies; empty if the pin can't be read.
-    pub place: String,
-    /// When it was made, by the clock of the machine that did; microseconds since 1970.
-    pub since_micros: i64,
-    /// The number of objects that it names.
-    pub objects: usize,
-    /// Whether a clone that lies there relies on it; `None` if that can't be found out.
-    pub is_used: Option<bool>,
-}
 
 /// The buckets that a line's objects lie in.
 #[derive(Clone)]
@@ -101,26 +91,24 @@ type Made = Vec<(Arc<dyn Bucket>, Nonce)>;
 
 /// A clone that is to be: the line of which, and where it is to lie.
 struct NewClone<'a> {
-    machine: &'a Machine,
+    holder: Holder<'a>,
     source: Arc<dyn Bucket>,
     source_place: &'a str,
-    place: &'a str,
 }
 
 /// Makes the line below `bucket`, which has none, a clone of the one that lies at `place`; led by
-/// the directory `leader`.
+/// the directory `leader`. `holder` is who will renew its pins.
 ///
 /// # Errors
 /// [`StoreError::Io`]: the bucket doesn't answer; there is nothing whole at `place`; another
 /// directory has made a line below `bucket` meanwhile.
 pub(super) fn begin_clone(
-    machine: &Machine,
+    holder: Holder<'_>,
     bucket: &dyn Bucket,
-    (place, own_place): (&str, &str),
+    place: &str,
     leader: Nonce,
 ) -> Result<Lead, StoreError> {
-    let source = beside(bucket, place)?;
-    let clone = NewClone { machine, source, source_place: place, place: own_place };
+    let clone = NewClone { holder, source: beside(bucket, place)?, source_place: place };
     for _ in 0..SWAPS_MAX {
         let mut made = Made::new();
         let Some((head, sources)) = clone.pin(&mut made)? else {
@@ -130,7 +118,7 @@ pub(super) fn begin_clone(
         let mut own = Head {
             generation: 1,
             epoch: 1,
-            nonce: nonce(&*machine.chance),
+            nonce: nonce(clone.holder.chance),
             leader,
             pins: Vec::new(),
             sources,
@@ -142,7 +130,7 @@ pub(super) fn begin_clone(
         let version = create_until_known(bucket, HEAD_NAME, &own.encode()).map_err(store_error)?;
         let Some(version) = version else {
             clone.give_back(&made)?;
-            return Err(refused(format!("{own_place} has data by now")));
+            return Err(refused(format!("{} has data by now", clone.holder.place)));
         };
         return Ok(Lead::new(own, version));
     }
@@ -198,17 +186,12 @@ impl NewClone<'_> {
         names: BTreeSet<String>,
         made: &mut Made,
     ) -> Result<Nonce, StoreError> {
-        let id = nonce(&*self.machine.chance);
-        let since_micros = self.machine.clock.now_micros();
-        let pinned = Pinned { since_micros, place: self.place.to_owned(), names };
-        let object = object_name(&hex(&id));
-        let put = create_until_known(&**bucket, &object, &pinned.encode()).map_err(store_error)?;
-        put.ok_or_else(|| refused(format!("{object} is taken")))?;
+        let id = put(&**bucket, &self.holder, names)?;
         made.push((Arc::clone(bucket), id));
         Ok(id)
     }
 
-    /// Has HEAD list a pin, if it is what was read. Returns whether it does.
+    /// Has HEAD list a pin besides its others, if it is what was read. Returns whether it does.
     fn list(
         &self,
         bucket: &Arc<dyn Bucket>,
@@ -217,22 +200,44 @@ impl NewClone<'_> {
     ) -> Result<bool, StoreError> {
         let mut pins = read.0.pins.clone();
         pins.push(*pin);
-        if swap_pins(&*self.machine.chance, &**bucket, read, pins)? {
-            return Ok(true);
-        }
-        // The leader was faster, or came since, and goes on from what it finds.
-        Ok(load_head(&**bucket)?.is_some_and(|(now, _)| now.pins.contains(pin)))
+        list(self.holder.chance, &**bucket, read, (pin, pins))
     }
 
     /// Gives back pins on which nothing relies.
     fn give_back(&self, made: &Made) -> Result<(), StoreError> {
         made.iter().try_for_each(|(bucket, pin)| {
-            let id = hex(pin);
-            remove_pin(&*self.machine.chance, &**bucket, &id)?;
-            // It is there also where HEAD never listed it.
-            bucket.remove(&object_name(&id)).map_err(store_error)
+            remove_pin(self.holder.chance, &**bucket, &hex(pin)).map(drop)
         })
     }
+}
+
+/// Puts the object of a pin of `holder`'s, which doesn't count yet.
+fn put(
+    bucket: &dyn Bucket,
+    holder: &Holder<'_>,
+    names: BTreeSet<String>,
+) -> Result<Nonce, StoreError> {
+    let id = nonce(holder.chance);
+    let object = object_name(&hex(&id));
+    let pinned = holder.pinned(names).encode();
+    let put = create_until_known(bucket, &object, &pinned).map_err(store_error)?;
+    put.ok_or_else(|| refused(format!("{object} is taken")))?;
+    Ok(id)
+}
+
+/// Swaps HEAD, if it is what was read, to one with `pins`, of which `pin` is one. Returns whether
+/// HEAD lists that.
+fn list(
+    chance: &dyn Chance,
+    bucket: &dyn Bucket,
+    read: (&Head, &ObjectVersion),
+    (pin, pins): (&Nonce, Vec<Nonce>),
+) -> Result<bool, StoreError> {
+    if swap_pins(chance, bucket, read, pins)? {
+        return Ok(true);
+    }
+    // The leader was faster, or came since, and goes on from what it finds.
+    Ok(load_head(bucket)?.is_some_and(|(now, _)| now.pins.contains(pin)))
 }
 
 /// Swaps HEAD to one with `pins`. Returns whether it did; it may have, if not.
@@ -248,59 +253,11 @@ fn swap_pins(
     Ok(swapped.map_err(store_error)?.is_some())
 }
 
-/// The pins of a line.
-///
-/// # Errors
-/// [`StoreError::Io`] if the bucket doesn't answer; [`StoreError::Damaged`] or
-/// [`StoreError::Version`] of HEAD.
-pub fn pins(bucket: &dyn Bucket) -> Result<Vec<Pin>, StoreError> {
-    let Some((head, _)) = load_head(bucket)? else { return Ok(Vec::new()) };
-    let mut found = Vec::with_capacity(head.pins.len());
-    for pin in head.pins {
-        let id = hex(&pin);
-        let pinned = load(bucket, &pin).ok();
-        let is_used = pinned.as_ref().and_then(|pinned| is_used(bucket, &pinned.place, &pin));
-        let since_micros = pinned.as_ref().map_or(0, |pinned| pinned.since_micros);
-        let objects = pinned.as_ref().map_or(0, |pinned| pinned.names.len());
-        let place = pinned.map(|pinned| pinned.place).unwrap_or_default();
-        found.push(Pin { id, place, since_micros, objects, is_used });
-    }
-    Ok(found)
-}
-
-/// Whether the line at `place` relies on a pin.
-fn is_used(bucket: &dyn Bucket, place: &str, pin: &Nonce) -> Option<bool> {
-    let Some((head, _)) = load_head(&*bucket.beside(place)?).ok()? else { return Some(false) };
-    let position = head.sources.iter().position(|source| source.pin == *pin);
-    Some(position.is_some_and(|it| head.names_of(Owner::source(it)).next().is_some()))
-}
-
 fn load(bucket: &dyn Bucket, pin: &Nonce) -> Result<Pinned, StoreError> {
     let name = object_name(&hex(pin));
     let found = bucket.load(&name).map_err(store_error)?;
     let (bytes, _) = found.ok_or_else(|| StoreError::damaged(&name, 0, "missing"))?;
     Pinned::parse(&bytes, &name)
-}
-
-/// Removes a pin: a clone that relies on it loses data. Returns whether there was one of this id.
-///
-/// # Errors
-/// As [`pins`].
-pub fn remove_pin(chance: &dyn Chance, bucket: &dyn Bucket, id: &str) -> Result<bool, StoreError> {
-    for attempt in 0..SWAPS_MAX {
-        let Some((head, version)) = load_head(bucket)? else { return Ok(false) };
-        let mut pins = head.pins.clone();
-        pins.retain(|pin| hex(pin) != id);
-        if pins.len() == head.pins.len() {
-            // An earlier attempt may have been done.
-            return Ok(attempt > 0);
-        }
-        if swap_pins(chance, bucket, (&head, &version), pins)? {
-            bucket.remove(&object_name(id)).map_err(store_error)?;
-            return Ok(true);
-        }
-    }
-    Err(refused("HEAD is swapped by its leader all the time: try again".to_owned()))
 }
 
 /// What the pins of a line keep, as far as it is known.

@@ -52,6 +52,7 @@ impl TieredDisk {
             line.put.insert(number, pack);
             packs.insert(number, pack);
         }
+        self.look_at_pins(&mut line);
         let locations = self.locate(&line, &packs)?;
         let listed = Listed { packs, locations, manifest: Bytes::copy_from_slice(manifest), slot };
         self.swap_head(&mut line, &listed)?;
@@ -98,7 +99,7 @@ impl TieredDisk {
                 locations: listed.locations.clone(),
                 manifest: listed.manifest.clone(),
                 slot: listed.slot.or(line.head.slot),
-                pins: line.head.pins.clone(),
+                pins: line.watch.listed(&line.head.pins),
                 sources: line.head.sources.clone(),
             };
             let swapped = swap_until_known(&*self.bucket, HEAD_NAME, &line.version, &head.encode());
@@ -119,7 +120,9 @@ impl TieredDisk {
                 line.is_deposed = true;
                 return Err(deposed());
             };
-            (line.head, line.version) = (found, version);
+            // No other changes the sources; this directory may have, since.
+            let sources = std::mem::take(&mut line.head.sources);
+            (line.head, line.version) = (Head { sources, ..found }, version);
         }
     }
 

@@ -152,6 +152,7 @@ fn take(
         local_bytes_max: 16 << 10,
         take_over: true,
         clone_of: None,
+        pin_lease: None,
         log: LogPlace::Bucket,
         linger: Duration::ZERO,
         keep_slots: Duration::ZERO,

@@ -4,6 +4,7 @@
 //! process is cut off at each call to the bucket.
 
 mod cache;
+mod leases;
 mod locations;
 mod pins;
 mod purge;
@@ -85,6 +86,7 @@ impl Node {
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
             clone_of: None,
+            pin_lease: None,
             log: LogPlace::Local,
             linger: Duration::ZERO,
             keep_slots: Duration::ZERO,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use frond_doc::{DocumentBuilder, Value};
 use frond_remote::store_probe::{StoreReport, probe};
-use frond_remote::tiered::{Pin, pins_at, remove_pin_at};
+use frond_remote::tiered::{Pin, PinState, pins_at, remove_pin_at};
 
 use crate::commands::transfer::failure;
 use crate::failure::Failure;
@@ -14,6 +14,8 @@ use crate::terminal::Terminal;
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
+/// A clone that is served renews its pin each three hours.
+const SILENT_MICROS: i64 = DAY_MICROS;
 
 /// Probes the store and reports what was found.
 ///
@@ -74,16 +76,38 @@ pub fn remove_pin(terminal: &mut Terminal, store: &str, id: &str) -> Result<(), 
 
 /// What is to be said of a pin.
 fn pin_line(pin: &Pin, now_micros: i64) -> String {
-    let days = now_micros.saturating_sub(pin.since_micros).max(0) / DAY_MICROS;
+    let days = |micros: i64| counted((micros.max(0) / DAY_MICROS).unsigned_abs(), "day");
     let objects = counted(pin.objects as u64, "object");
-    let place = &pin.place;
+    let Pin { id, place, .. } = pin;
+    let lease = days(pin.lease_micros);
+    match pin.state {
+        PinState::Counts => {}
+        PinState::LetGo => {
+            return format!(
+                "warning: pin {id} of {place}: let go, as it wasn't renewed for {lease}; {objects} \
+                 aren't kept any more. Its clone gets another when it is started; if that is gone: \
+                 --remove-pin {id}"
+            );
+        }
+        PinState::Unlisted => {
+            return format!("pin {id} of {place}: keeps nothing: --remove-pin {id}");
+        }
+    }
     let used = match pin.is_used {
         Some(true) => "relied on".to_owned(),
-        Some(false) => format!("no clone there relies on it: --remove-pin {}", pin.id),
+        Some(false) => format!("no clone there relies on it: --remove-pin {id}"),
         None => "whether a clone relies on it can't be found out".to_owned(),
     };
-    let days = counted(days.unsigned_abs(), "day");
-    format!("pin {} of {place}: {objects}, {days} old, {used}", pin.id)
+    let old = days(now_micros.saturating_sub(pin.since_micros));
+    let line = format!("pin {id} of {place}: {objects}, {old} old, {used}");
+    match pin.silent_micros {
+        ..SILENT_MICROS => line,
+        silent => format!(
+            "warning: {line}; not renewed for {} (it is let go after {lease}): start its clone, or \
+             remove the pin if that is gone",
+            days(silent)
+        ),
+    }
 }
 
 fn pin_document(pin: &Pin) -> String {
@@ -92,6 +116,14 @@ fn pin_document(pin: &Pin) -> String {
     answer.append("place", Value::String(&pin.place));
     answer.append("since", Value::DateTime(pin.since_micros / 1000));
     answer.append("objects", count_value(pin.objects as u64));
+    let state = match pin.state {
+        PinState::Counts => "counts",
+        PinState::LetGo => "let go",
+        PinState::Unlisted => "unlisted",
+    };
+    answer.append("state", Value::String(state));
+    answer.append("leaseDays", count_value((pin.lease_micros / DAY_MICROS).unsigned_abs()));
+    answer.append("silentDays", count_value((pin.silent_micros / DAY_MICROS).unsigned_abs()));
     if let Some(is_used) = pin.is_used {
         answer.append("used", Value::Boolean(is_used));
     }

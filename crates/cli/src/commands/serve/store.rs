@@ -17,6 +17,8 @@ use crate::notice::print;
 /// The time within which writes are sent there.
 const SEND_EVERY: Duration = Duration::from_secs(60);
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A reader looks for what was acknowledged since: $0.52 a month.
 const READ_EVERY: Duration = Duration::from_secs(2);
 /// And whether it is to be opened again.
@@ -57,6 +59,12 @@ pub struct StoreArguments {
           conflicts_with_all = ["store_take_over", "store_read_only"])]
     store_clone_of: Option<String>,
 
+    /// After how many days without a sign of life of this clone its source lets go of what only the
+    /// clone needs [default: 30]
+    #[arg(long, value_name = "DAYS", requires = "store",
+          value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    store_pin_days: Option<u32>,
+
     /// Where the log lies: on the disk (local), with which acknowledged writes are lost, or in the
     /// store (bucket), where each write waits for a request. It can be changed from local to
     /// bucket, not back
@@ -91,6 +99,7 @@ impl StoreArguments {
             cache_bytes: self.store_cache,
             take_over: self.store_take_over,
             clone_of: self.store_clone_of.clone(),
+            pin_lease: self.store_pin_days.map(|days| DAY * days),
             log: match self.store_log.as_str() {
                 "bucket" => LogPlace::Bucket,
                 _ => LogPlace::Local,

@@ -3,28 +3,48 @@
 //! two lines below two prefixes of one simulated bucket, whose replies are lost, or which is cut
 //! off at each call.
 
+use std::sync::Mutex;
+
 use frond_store::tiered::{Pin, pins, remove_pin};
 use frond_testkit::SimChance;
 
 use super::*;
 
-const SOURCE: &str = "sim://source";
-const CLONE: &str = "sim://clone";
+pub(super) const SOURCE: &str = "sim://source";
+pub(super) const CLONE: &str = "sim://clone";
 const FURTHER: &str = "sim://further";
 /// More than readers have to leave what is dropped.
 const LONG_MICROS: i64 = 80 * 60 * 1_000_000;
 
 /// The part of a simulated bucket below a prefix.
 #[derive(Clone)]
-struct Part {
-    bucket: Arc<SimDepot>,
+pub(super) struct Part {
+    pub(super) bucket: Arc<SimDepot>,
     prefix: String,
+    /// What happens before an object is replaced, once.
+    intruder: Arc<Mutex<Option<Intruder>>>,
 }
 
+/// Another's doing, before an object of this name's beginning is replaced.
+type Intruder = (&'static str, Box<dyn FnOnce() + Send>);
+
 impl Part {
-    fn of(bucket: &SimDepot, place: &str) -> Part {
+    pub(super) fn of(bucket: &SimDepot, place: &str) -> Part {
         let prefix = format!("{}/", place.strip_prefix("sim://").expect("a place"));
-        Part { bucket: Arc::new(bucket.other_client()), prefix }
+        Part { bucket: Arc::new(bucket.other_client()), prefix, intruder: Arc::default() }
+    }
+
+    /// Has `what` happen before an object is replaced whose name begins so.
+    pub(super) fn before_swap(&self, prefix: &'static str, what: impl FnOnce() + Send + 'static) {
+        *self.intruder.lock().unwrap() = Some((prefix, Box::new(what)));
+    }
+
+    fn intrude(&self, name: &str) {
+        let intruder =
+            self.intruder.lock().unwrap().take_if(|(prefix, _)| name.starts_with(*prefix));
+        if let Some((_, what)) = intruder {
+            what();
+        }
     }
 
     fn name(&self, name: &str) -> String {
@@ -38,6 +58,7 @@ impl Bucket for Part {
     }
 
     fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, BucketError> {
+        self.intrude(name);
         self.bucket.swap(&self.name(name), was, bytes)
     }
 
@@ -71,20 +92,20 @@ impl Bucket for Part {
 }
 
 /// A directory of a line.
-struct Line {
-    node: Node,
-    part: Part,
-    place: &'static str,
-    clone_of: Option<&'static str>,
+pub(super) struct Line {
+    pub(super) node: Node,
+    pub(super) part: Part,
+    pub(super) place: &'static str,
+    pub(super) clone_of: Option<&'static str>,
 }
 
 impl Line {
-    fn new(seed: u64, bucket: &SimDepot, place: &'static str) -> Line {
+    pub(super) fn new(seed: u64, bucket: &SimDepot, place: &'static str) -> Line {
         let (node, part) = (Node::new(seed, bucket), Part::of(bucket, place));
         Line { node, part, place, clone_of: None }
     }
 
-    fn clone_of(seed: u64, bucket: &SimDepot, source: &'static str) -> Line {
+    pub(super) fn clone_of(seed: u64, bucket: &SimDepot, source: &'static str) -> Line {
         Line { clone_of: Some(source), ..Line::new(seed, bucket, CLONE) }
     }
 
@@ -100,14 +121,14 @@ impl Line {
     }
 
     /// Another directory, which takes over from this one.
-    fn taken_by(&self, seed: u64, bucket: &SimDepot) -> Line {
+    pub(super) fn taken_by(&self, seed: u64, bucket: &SimDepot) -> Line {
         let mut line = Line { clone_of: None, ..Line::new(seed, bucket, self.place) };
         line.node.take_over = true;
         line.node.clock = self.node.clock.clone();
         line
     }
 
-    fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
+    pub(super) fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
         let machine =
             Machine { clock: Arc::new(self.node.clock.clone()), ..self.node.disk.machine() };
         let options = TieredOptions {
@@ -119,13 +140,13 @@ impl Line {
         LocalStore::open(&Machine { disk: Arc::new(tiered), ..machine }, self.node.options)
     }
 
-    fn pins(&self) -> Vec<Pin> {
+    pub(super) fn pins(&self) -> Vec<Pin> {
         pins(&self.part).unwrap()
     }
 }
 
 /// Puts chunks, and a root above them; the root. All of it is sent.
-fn put(store: &LocalStore, chunks: &[Chunk]) -> ChunkHash {
+pub(super) fn put(store: &LocalStore, chunks: &[Chunk]) -> ChunkHash {
     store.put_many(chunks).unwrap();
     let root = above(chunks);
     store.put_many(std::slice::from_ref(&root)).unwrap();
@@ -134,7 +155,7 @@ fn put(store: &LocalStore, chunks: &[Chunk]) -> ChunkHash {
 }
 
 /// Drops all but what `root` reaches.
-fn collect(store: &LocalStore, root: ChunkHash) {
+pub(super) fn collect(store: &LocalStore, root: ChunkHash) {
     store
         .collect(&mut GarbageCollection {
             roots: &mut || Ok(vec![root]),
@@ -144,7 +165,7 @@ fn collect(store: &LocalStore, root: ChunkHash) {
         .unwrap();
 }
 
-fn objects(bucket: &SimDepot, prefix: &str) -> Vec<String> {
+pub(super) fn objects(bucket: &SimDepot, prefix: &str) -> Vec<String> {
     bucket.objects().into_keys().filter(|name| name.starts_with(prefix)).collect()
 }
 
