@@ -48,6 +48,14 @@ impl Cloned {
         Line::new(1, bucket, "sim://none").open().unwrap()
     }
 
+    /// Has the clone served; the source has seen that its pin was renewed.
+    fn serve(&mut self) -> Arc<LocalStore> {
+        let copy = self.clone.open().unwrap();
+        self.pass(2 * HOUR_MICROS);
+        self.send();
+        copy
+    }
+
     fn send(&mut self) {
         put(&self.store, &random_chunks(&mut self.random, 3));
     }
@@ -212,9 +220,10 @@ fn the_time_outlives_a_take_over_of_the_source() {
 #[test]
 fn a_renewal_that_comes_first_counts() {
     let mut it = Cloned::new(Random::fresh());
-    let copy = it.clone.open().unwrap();
+    let copy = it.serve();
     it.pass_days(LEASE_DAYS - 1);
     let served = Arc::clone(&copy);
+    assert_eq!(it.silent_days(), LEASE_DAYS - 1);
     it.source.part.before_swap("pins/", move || {
         assert_eq!(served.tend_tier(), Vec::<String>::new());
     });
@@ -230,7 +239,7 @@ fn a_renewal_that_comes_first_counts() {
 #[test]
 fn a_letting_go_that_comes_first_is_noticed() {
     let mut it = Cloned::new(Random::fresh());
-    let copy = it.clone.open().unwrap();
+    let copy = it.serve();
     it.pass_days(LEASE_DAYS - 1);
     it.pass(DAY_MICROS);
     let (store, chunks) = (Arc::clone(&it.store), random_chunks(&mut it.random, 3));
