@@ -8,14 +8,15 @@ use crate::error::Error;
 /// [`HandedCommit::hand_on`] says how it ended.
 #[must_use = "its request is never answered else"]
 pub struct HandedCommit {
-    commit: PendingCommit,
+    /// Apart, since it is handed from one to the other by value.
+    commit: Box<PendingCommit>,
     /// The memory and marks that are kept until its end.
     kept: Option<Box<dyn Send>>,
 }
 
 impl HandedCommit {
     pub(crate) fn new(commit: PendingCommit) -> HandedCommit {
-        HandedCommit { commit, kept: None }
+        HandedCommit { commit: Box::new(commit), kept: None }
     }
 
     /// The same, which keeps that until its end.
