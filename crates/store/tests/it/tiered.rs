@@ -86,7 +86,7 @@ impl Node {
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
             clone_of: None,
-            pin_lease: None,
+            pin_lease: Some(Duration::from_secs(30 * 24 * 60 * 60)),
             log: LogPlace::Local,
             linger: Duration::ZERO,
             keep_slots: Duration::ZERO,

@@ -80,6 +80,10 @@ fn pin_line(pin: &Pin, now_micros: i64) -> String {
     let objects = counted(pin.objects as u64, "object");
     let Pin { id, place, .. } = pin;
     let lease = days(pin.lease_micros);
+    let let_go = match pin.lease_micros {
+        i64::MAX => String::new(),
+        _ => format!(" (it is let go after {lease})"),
+    };
     match pin.state {
         PinState::Counts => {}
         PinState::LetGo => {
@@ -103,8 +107,8 @@ fn pin_line(pin: &Pin, now_micros: i64) -> String {
     match pin.silent_micros {
         ..SILENT_MICROS => line,
         silent => format!(
-            "warning: {line}; not renewed for {} (it is let go after {lease}): start its clone, or \
-             remove the pin if that is gone",
+            "warning: {line}; not renewed for {}{let_go}: start its clone, or remove the pin if that \
+             is gone",
             days(silent)
         ),
     }
@@ -122,7 +126,9 @@ fn pin_document(pin: &Pin) -> String {
         PinState::Unlisted => "unlisted",
     };
     answer.append("state", Value::String(state));
-    answer.append("leaseDays", count_value((pin.lease_micros / DAY_MICROS).unsigned_abs()));
+    if pin.lease_micros != i64::MAX {
+        answer.append("leaseDays", count_value((pin.lease_micros / DAY_MICROS).unsigned_abs()));
+    }
     answer.append("silentDays", count_value((pin.silent_micros / DAY_MICROS).unsigned_abs()));
     if let Some(is_used) = pin.is_used {
         answer.append("used", Value::Boolean(is_used));

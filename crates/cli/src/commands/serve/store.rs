@@ -60,7 +60,7 @@ pub struct StoreArguments {
     store_clone_of: Option<String>,
 
     /// After how many days without a sign of life of this clone its source lets go of what only the
-    /// clone needs [default: 30]
+    /// clone needs [default: never]
     #[arg(long, value_name = "DAYS", requires = "store",
           value_parser = clap::value_parser!(u32).range(1..=36_500))]
     store_pin_days: Option<u32>,

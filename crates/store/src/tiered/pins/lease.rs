@@ -36,8 +36,9 @@ use crate::io::Chance;
 
 const HOUR_MICROS: i64 = 60 * 60 * 1_000_000;
 const DAY_MICROS: i64 = 24 * HOUR_MICROS;
-/// The lease of a clone that names none.
-const LEASE_MICROS: i64 = 30 * DAY_MICROS;
+/// The lease of a clone that names none: for ever, as one that is switched off for a month isn't
+/// gone.
+const LEASE_MICROS: i64 = i64::MAX;
 /// The shortest lease: eight renewals, of which any one is enough.
 const LEASE_MICROS_MIN: i64 = DAY_MICROS;
 /// The time between two renewals: three requests, $0.002 a month.
