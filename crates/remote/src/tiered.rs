@@ -43,7 +43,7 @@ pub struct StoreOptions {
     /// whose packs aren't copied.
     pub clone_of: Option<String>,
     /// The time after which a source lets go of a clone's pins that weren't renewed. `None`: as
-    /// they have it, and 30 days for new ones.
+    /// they have it, and never for new ones.
     pub pin_lease: Option<Duration>,
     /// The place of the log.
     pub log: LogPlace,

@@ -82,7 +82,7 @@ pub struct TieredOptions {
     /// A line that isn't there yet begins as a clone of the one of this bucket's name.
     pub clone_of: Option<String>,
     /// The time after which a source lets go of a clone's pins that weren't renewed, a day at
-    /// least. `None`: as they have it, and 30 days for new ones.
+    /// least. `None`: as they have it, and never for new ones.
     pub pin_lease: Option<Duration>,
     /// The place of the log.
     pub log: LogPlace,
