@@ -98,7 +98,7 @@ impl Shared {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
         let durability = if self.is_in_set() { Durability::Synced } else { durability };
-        let patience = self.patience(patience);
+        let patience = self.commit_wait(patience);
         let turn = self.admit(bytes, beginning.gives_back, &mut watch, patience.for_room)?;
         let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);
@@ -116,7 +116,7 @@ impl Shared {
 
     /// Has what is agreed on with others waited for by its own thread: that takes long, and may be
     /// interrupted.
-    fn patience<'a>(&self, patience: CommitWait<'a>) -> CommitWait<'a> {
+    fn commit_wait<'a>(&self, patience: CommitWait<'a>) -> CommitWait<'a> {
         match patience.for_log {
             DurabilityWait::HandedOn(_) if self.order.is_some() => {
                 CommitWait { for_log: DurabilityWait::While(patience.for_room), ..patience }
@@ -146,11 +146,7 @@ impl Shared {
         if let Some(member) = member {
             let is_led = self.call_leader(&queue);
             let is_left = !matches!(awaits, DurabilityWait::While(_));
-            match awaits {
-                DurabilityWait::While(_) => queue.waiting += 1,
-                DurabilityWait::HandedOn(_) => queue.handed_on += 1,
-                DurabilityWait::Never => {}
-            }
+            queue.count_member(awaits);
             let lead = if is_led || is_left { None } else { queue.take_lead() };
             drop(queue);
             drop(record);

@@ -28,6 +28,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
+use crate::queue::commit_wait::DurabilityWait;
 use crate::queue::conflicts::ConflictTable;
 use crate::queue::group::{Group, Insertion};
 use crate::queue::queued_reads::QueuedCommits;
@@ -277,6 +278,15 @@ impl Queue {
     /// Whether a thread that leads for others should.
     pub fn is_worth_leading(&self) -> bool {
         self.may_lead() && !self.members.is_empty()
+    }
+
+    /// Counts a member of the group that forms, by how it waits.
+    pub fn count_member(&mut self, waits: DurabilityWait<'_>) {
+        match waits {
+            DurabilityWait::While(_) => self.waiting += 1,
+            DurabilityWait::HandedOn(_) => self.handed_on += 1,
+            DurabilityWait::Never => {}
+        }
     }
 
     /// Whether the group that forms has members, and none of them has a thread that could lead it.

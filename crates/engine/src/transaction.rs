@@ -511,12 +511,12 @@ impl PendingCommit {
 }
 
 impl PendingCommit {
-    /// Whether what becomes of it can be handed on: nobody knows it yet, and no other takes part.
+    /// Whether what becomes of it can be handed on: it isn't known yet, and no other takes part.
     pub fn can_hand_on(&self) -> bool {
         self.group.is_some()
     }
 
-    /// Has `then` called with what [`PendingCommit::wait`] would return: by whoever learns it
+    /// Has `then` called with what [`PendingCommit::wait`] would return: by the thread that learns it
     /// first, which may be this thread. It leads groups of commits meanwhile, unless another does,
     /// so it returns late. `then` must not wait for a commit, nor for anyone who may wait for one.
     pub fn hand_on(mut self, then: impl FnOnce(Result<(), EngineError>) + Send + 'static) {
@@ -534,7 +534,7 @@ impl PendingCommit {
     }
 }
 
-/// A member of a group, for which nobody leads or waits yet.
+/// A member of a group, for which no thread leads or waits yet.
 struct Unled {
     shared: Arc<Shared>,
     /// Taken by its end.

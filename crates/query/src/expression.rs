@@ -1,9 +1,9 @@
 //! Aggregation expressions: `{$add: ["$price", 1]}`.
 //!
 //! Reading order: [`node`] (what an expression is, and how it is evaluated), `parse` (from BSON),
-//! `parsed`, `compared_fields`, `constants` (what is computed before the first document), `table` (every
-//! operator, supported or refused; handed to the parser, since operators parse their arguments with
-//! it),
+//! `parsed`, `compared_fields`, `constants` (what is computed before the first document), `table`
+//! (every operator, supported or refused; handed to the parser, since operators parse their
+//! arguments with it),
 //! `scope` (variables), `let_values`, `evaluated` (a value that is borrowed where it can be),
 //! `path` (how a field path fans out over arrays), `number` (how the four number types combine),
 //! then the families: `arithmetic`, `rounding`, `comparison`, `conditional`, `string`, `substring`,

@@ -1,5 +1,5 @@
 //! Commits that a command's thread doesn't wait for: its answer is held until one is durable, and
-//! sent by whoever learns of it.
+//! sent by the thread that learns of it.
 //!
 //! A handler leaves its commit here where it may, and answers as if that had succeeded. What it
 //! answers is not to leave the server before.
@@ -78,8 +78,8 @@ impl HeldCommits {
         self.whole.replace(Some(commit));
     }
 
-    /// Ends a handler that has come to `done`: returns that, and the commit on which it rests; waits
-    /// for commits that can't be held.
+    /// Ends a handler that has come to `done`: returns that, and the commit on which it rests;
+    /// waits for commits that can't be held.
     pub fn end<T>(
         &self,
         done: Result<T, Error>,

@@ -199,9 +199,9 @@ impl Shared {
         data_directory: String,
         member: MemberOptions,
     ) -> Shared {
-        let member = Member::new(member, address, frond.new_object_id());
-        let log = Arc::new(Log::new(frond.wall_clock()));
         Shared {
+            member: Member::new(member, address, frond.new_object_id()),
+            log: Arc::new(Log::new(frond.wall_clock())),
             stalled_files: StalledFiles::new(frond.clone()),
             kept_files: StalledFiles::new(frond.clone()),
             frond,
@@ -220,13 +220,11 @@ impl Shared {
             answers: MemoryQueue::new(ANSWERS_BYTES_MAX),
             kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),
             sessions: Sessions::default(),
-            member,
             replica: None,
             beginning: None,
             awaits_set: AtomicBool::new(false),
             reads_only: false,
             topology: watch::Sender::new(0),
-            log,
             audit_log: AuditLog::default(),
             accounts: Accounts::default(),
             router_credentials: None,

@@ -28,6 +28,7 @@ mod errors;
 mod extents;
 mod file;
 pub(crate) mod format;
+mod head;
 mod index_file;
 mod lead;
 mod locations;
@@ -50,6 +51,7 @@ use bytes::Bytes;
 use self::extents::{EXTENTS_NAME, Extents};
 use self::file::{Remote, TieredFile};
 use self::format::{Head, PackObject};
+pub(crate) use self::head::DEPOT_NAME;
 use self::index_file::{INDEX_SUFFIX, PackIndex};
 use self::locations::{LOCATIONS_SUFFIX, Outlines};
 pub use self::pins::{Pin, PinState, pins, remove_pin};
@@ -61,8 +63,6 @@ use crate::error::StoreError;
 use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier, TierState};
 use crate::location::PackNumber;
 
-/// The file that says which bucket a directory's packs lie in.
-pub(crate) const DEPOT_NAME: &str = "DEPOT";
 const DEPOT_NEW_NAME: &str = "DEPOT.new";
 /// The time after HEAD stops listing an object at which it is removed: snapshots live for an hour.
 const DOOMED_MICROS: i64 = 75 * 60 * 1_000_000;

@@ -351,8 +351,7 @@ impl Serve {
         check_usable(&self.data)?;
         self.check_free(&listen)?;
         allow_open_files();
-        let replica = self.replica(&listen)?;
-        let awaits_set = self.awaits_set()?;
+        let (replica, awaits_set) = (self.replica(&listen)?, self.awaits_set()?);
         let (frond, replica) = self.open(options, replica)?;
         if !self.members.is_empty() {
             // What it announced before it was a member of several.

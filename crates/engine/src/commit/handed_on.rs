@@ -1,9 +1,9 @@
-//! Commits that no thread waits for: what becomes of one is handed on by whoever leads its group.
+//! Commits that no thread waits for: what becomes of one is handed on by the leader of its group.
 //!
 //! 1. Its thread leaves a [`Follower`] in the group, and leads if no other thread does: until no
 //!    commit waits, since its own is followed up with its group.
 //! 2. A leader that has a commit of its own to return from leads some groups only. Where the next
-//!    has nobody that waits, and so nobody to call, the engine's thread `frond-lead` leads it.
+//!    has no thread that waits, and so none to call, the engine's thread `frond-lead` leads it.
 //!
 //! *Why*: a thread that is woken runs late where all processors are busy, and an update waited for
 //! three of them: to be called to lead, for the sync, and to answer. At 8,000 operations a second
@@ -30,14 +30,14 @@ impl Shared {
         }
     }
 
-    /// Calls the thread that leads where nobody waits.
+    /// Calls the thread that leads where no other waits.
     pub(crate) fn call_for_handed_on(&self) {
         if self.queue().lacks_leader() {
             self.commits.call_for_handed_on();
         }
     }
 
-    /// Leads groups for which nobody waits, until the engine is closed.
+    /// Leads groups for which no thread waits, until the engine is closed.
     pub(crate) fn lead_handed_on_until_closed(&self) {
         let mut queue = self.queue();
         while queue.closed.is_none() {

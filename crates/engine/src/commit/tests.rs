@@ -363,7 +363,7 @@ fn commits_that_are_handed_on_are_refused_by_a_full_disk() {
 
 /// Their leader has led enough, and no member of the next group waits: the engine's thread leads.
 #[test]
-fn groups_for_which_nobody_waits_are_led_all_the_same() {
+fn groups_for_which_no_thread_waits_are_led_all_the_same() {
     let disk = SimDisk::new(1);
     let engine = open(&disk, 64 << 20);
     let shared = engine.shared();
@@ -373,7 +373,7 @@ fn groups_for_which_nobody_waits_are_led_all_the_same() {
         let writer = queue.writer.take().expect("no thread leads");
         drop(queue);
         let last = match drops {
-            // Nobody asks what becomes of it, and others may wait behind it.
+            // No thread asks what becomes of it, and others may wait behind it.
             true => place(&engine, "two", SMALL),
             false => {
                 hand_on(&engine, ("one", SMALL), &ended);

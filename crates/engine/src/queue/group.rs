@@ -26,8 +26,8 @@ use crate::overlay::pending::NewChunks;
 /// A committer that waits notices within this time that it is to stop.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-/// What follows once it is known what became of a group. Whoever leads calls it, with no lock held
-/// but with the right to lead: it must not wait for a commit, nor for whoever may wait for one.
+/// What follows once it is known what became of a group. The leader calls it, with no lock held but
+/// with the right to lead: it must not wait for a commit, nor for a thread that may wait for one.
 pub(crate) type Follower = Box<dyn FnOnce(Outcome) + Send>;
 
 /// A group of transactions.
@@ -52,7 +52,7 @@ struct GroupState {
     waiting: u64,
     leader_wanted: bool,
     outcome: Option<Outcome>,
-    /// Those that nobody has called yet.
+    /// Those that weren't called yet.
     followers: Vec<Follower>,
 }
 

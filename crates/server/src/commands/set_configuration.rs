@@ -86,14 +86,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
     check_initiated(server)?;
     let given = parse(given, &server.member.set)?;
     let known = SetDescription::of(server).members;
-    let Some(replica) = &server.replica else {
-        if known.all == given.all {
-            return Ok(DocumentBuilder::new());
-        }
-        let (set, host) = (&server.member.set, &server.member.host);
-        let message = format!("the replica set {set} has one member, {host}, and can't be changed");
-        return Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message));
-    };
+    let Some(replica) = &server.replica else { return reconfigure_alone(server, &known, &given) };
     if forced && known.all == given.all {
         // As programs that start sets do where one is there again.
         return Ok(DocumentBuilder::new());
@@ -136,6 +129,16 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         replica.await_members(given.all.len());
     }
     Ok(DocumentBuilder::new())
+}
+
+/// The same of the only member of a set, which has no other.
+fn reconfigure_alone(server: &Shared, known: &Members, given: &Members) -> Answer {
+    if known.all == given.all {
+        return Ok(DocumentBuilder::new());
+    }
+    let (set, host) = (&server.member.set, &server.member.host);
+    let message = format!("the replica set {set} has one member, {host}, and can't be changed");
+    Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message))
 }
 
 /// Checks that this member may stay the primary.

@@ -184,17 +184,8 @@ impl OpenCursor {
                 (false, 0) => room.wait_for(bytes)?,
                 (false, _) => {}
             }
-            let is_too_much = is_full || !room.fits(bytes);
-            if is_too_much {
-                match room.kept.keep(document) {
-                    Ok(kept) => self.held = Some(kept),
-                    Err(document) if bytes <= ANSWER_BYTES_MAX && room.fits(bytes) => {
-                        self.append_document(answer, &document);
-                    }
-                    Err(_) => {
-                        return Err(Error::invalid(Code::ExceededMemoryLimit, NO_ROOM_TO_KEEP));
-                    }
-                }
+            if is_full || !room.fits(bytes) {
+                self.keep_document(document, (answer, bytes), room)?;
                 break false;
             }
             self.append_document(answer, &document);
@@ -202,6 +193,23 @@ impl OpenCursor {
         };
         room.finish(answer.bytes() + ANSWER_BYTES_MARGIN);
         Ok(is_last)
+    }
+
+    /// Keeps a document for the next batch; without room for it, appends it if it fits.
+    fn keep_document(
+        &mut self,
+        document: DocumentBuf,
+        (answer, bytes): (&mut DocumentBuilder, usize),
+        room: &AnswerMemory<'_>,
+    ) -> Result<(), Error> {
+        match room.kept.keep(document) {
+            Ok(kept) => self.held = Some(kept),
+            Err(document) if bytes <= ANSWER_BYTES_MAX && room.fits(bytes) => {
+                self.append_document(answer, &document);
+            }
+            Err(_) => return Err(Error::invalid(Code::ExceededMemoryLimit, NO_ROOM_TO_KEEP)),
+        }
+        Ok(())
     }
 
     fn append_document(&mut self, answer: &mut DocumentBuilder, document: &DocumentBuf) {

@@ -95,9 +95,6 @@ pub(super) fn try_run(
         None => faults::before(&fault_asked, &running.operation)?,
         Some(_) => Default::default(),
     };
-    if command.counter == Counter::Command {
-        server.count(Counter::Command, 1);
-    }
     let held = held.filter(|_| may_be_held(server, &common, watched.is_some()));
     let commits = HeldCommits::new(held.is_some());
     let request = Request {
@@ -120,20 +117,12 @@ pub(super) fn try_run(
         commits: &commits,
     };
     let (done, commit, work) = run_profiled(command, request);
-    let done = match (held, commit, done) {
-        (Some(held), Some(commit), Ok(answer)) => {
-            let operation = Arc::clone(&running.operation);
-            running.keep();
-            held.replace(Some(HeldRun { commit, command, part, operation, answer, work }));
-            return Ok(DocumentBuilder::new());
-        }
-        (_, Some(commit), done) => commit.wait(server).and(done),
-        (_, None, done) => done,
-    };
-    if parking.is_parked() {
+    let run = (command, part, Arc::clone(&running.operation));
+    let ended = end_or_hold(server, (held, commit), run, (done, work));
+    let Some((done, work)) = ended.filter(|_| !parking.is_parked()) else {
         running.keep();
         return Ok(DocumentBuilder::new());
-    }
+    };
     watched.into_iter().for_each(|watched| watched.end(done.as_ref().err()));
     record_run(server, (&running.operation, sequences), &done, &work);
     let failed = |error| sent.failure(part, with_concern_error(error, concern_error.as_ref()));
@@ -146,13 +135,34 @@ fn run_profiled(
     command: &Command,
     request: Request<'_>,
 ) -> (Answer, Option<HeldCommit>, RequestProfile) {
+    if command.counter == Counter::Command {
+        request.server.count(Counter::Command, 1);
+    }
     let (operation, commits) = (Arc::clone(&request.operation), request.commits);
-    let asked: (&Operation, _) = (&operation, request.sequences);
-    let statements_from = profile::statements_from(request.server, asked);
+    let command_sent: (&Operation, _) = (&operation, request.sequences);
+    let statements_from = profile::statements_from(request.server, command_sent);
     request_profile::begin(statements_from, &operation.live);
     let done = run_part(command, request);
     let (done, commit) = commits.end(done, || operation.interrupt());
     (done, commit, request_profile::end())
+}
+
+/// Has the answer of a command that has run held, if it may be and rests on a commit; or else waits
+/// for that, and returns what the command has come to.
+fn end_or_hold(
+    server: &Shared,
+    (held, commit): (Option<&RefCell<Option<HeldRun>>>, Option<HeldCommit>),
+    (command, part, operation): (&'static Command, Option<Part>, Arc<Operation>),
+    (done, work): (Answer, RequestProfile),
+) -> Option<(Answer, RequestProfile)> {
+    match (held, commit, done) {
+        (Some(held), Some(commit), Ok(answer)) => {
+            held.replace(Some(HeldRun { commit, command, part, operation, answer, work }));
+            None
+        }
+        (_, Some(commit), done) => Some((commit.wait(server).and(done), work)),
+        (_, None, done) => Some((done, work)),
+    }
 }
 
 /// Whether a command's answer may be held until its commit is durable: where nothing comes behind

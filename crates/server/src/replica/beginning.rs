@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_directory_waits_until_it_is_told() {
+    fn a_new_directory_waits_until_its_wait_is_ended() {
         let directory = std::env::temp_dir().join(format!("frond-waits-{}", std::process::id()));
         for _ in 0..2 {
             assert!(waits(&directory).expect("noted"));

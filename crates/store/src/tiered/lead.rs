@@ -16,19 +16,20 @@
 //! says that this directory leads, which goes on with 3.
 
 use std::collections::BTreeSet;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::errors::{ATTEMPTS_MAX, store_error};
+use super::errors::store_error;
 use super::format::{
     HEAD_NAME, Head, LOCATIONS_PREFIX, Membership, Nonce, Owner, PACKS_PREFIX, PackObject, epoch_of,
 };
+use super::head::{DEPOT_NAME, load_head, nonce, refused};
 use super::locations::{self, Outlines};
 use super::pins::{self, Holder, Places};
 use super::slots;
-use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, index_file};
+use super::{DEPOT_NEW_NAME, LogPlace, TieredOptions, index_file};
 use crate::bucket::{Bucket, ObjectPart, ObjectVersion, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::io::{Chance, Disk, Machine};
@@ -58,18 +59,6 @@ impl Lead {
         let (lost, left, notices) = (Vec::new(), Vec::new(), Vec::new());
         Lead { head, version, lost, left, outlines: Outlines::new(), notices }
     }
-}
-
-/// Returns the reason for which a directory can't have the line.
-pub(super) fn refused(what: String) -> StoreError {
-    StoreError::io(DEPOT_NAME, io::Error::other(what))
-}
-
-/// A number that no other has.
-pub(super) fn nonce(chance: &dyn Chance) -> Nonce {
-    let mut nonce = Nonce::default();
-    chance.fill(&mut nonce);
-    nonce
 }
 
 /// See the module.
@@ -344,20 +333,6 @@ fn lost_among(bucket: &dyn Bucket, head: &Head, owner: Owner, there: &[String]) 
     let Ok(read) = bucket.read_many(&parts) else { return Vec::new() };
     let lost = absent.iter().zip(read).filter(|(_, part)| part.is_none());
     lost.map(|((number, _), _)| **number).collect()
-}
-
-/// HEAD, if there is one. One that is damaged is fetched again first.
-pub(super) fn load_head(bucket: &dyn Bucket) -> Result<Option<(Head, ObjectVersion)>, StoreError> {
-    for attempt in 1.. {
-        let Some((bytes, version)) = bucket.load(HEAD_NAME).map_err(store_error)? else {
-            return Ok(None);
-        };
-        match Head::parse(&bytes) {
-            Err(_) if attempt < ATTEMPTS_MAX => {}
-            parsed => return Ok(Some((parsed?, version))),
-        }
-    }
-    unreachable!("the last attempt returns")
 }
 
 /// Reads a directory's record of its bucket, if its packs lie in one.

@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use self::format::{Outlined, encode, parse};
 use super::format::{Head, Locations, Owner, PackObject, hex};
-use super::lead::nonce;
+use super::head::nonce;
 use super::pins::Places;
 use super::{Line, TieredDisk};
 use crate::bucket::create_until_known;

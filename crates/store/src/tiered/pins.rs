@@ -24,6 +24,7 @@
 mod format;
 mod lease;
 mod listed;
+mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -32,16 +33,14 @@ use std::sync::Arc;
 use self::format::Pinned;
 pub(super) use self::lease::{Holder, Watch, first_renewal};
 pub use self::listed::{Pin, PinState, pins, remove_pin};
+use self::objects::{SWAPS_MAX, list, load, object_name};
 use super::errors::store_error;
-use super::format::{HEAD_NAME, Head, NO_PIN, Nonce, Owner, PINS_PREFIX, Source, hex};
-use super::lead::{Lead, load_head, nonce, refused};
+use super::format::{HEAD_NAME, Head, NO_PIN, Nonce, Owner, Source, hex};
+use super::head::{load_head, nonce, refused};
+use super::lead::Lead;
 use super::{Line, TieredDisk};
-use crate::bucket::{Bucket, ObjectVersion, create_until_known, swap_until_known};
+use crate::bucket::{Bucket, ObjectVersion, create_until_known};
 use crate::error::StoreError;
-use crate::io::Chance;
-
-/// HEAD may be swapped by its leader meanwhile: so often it is tried again.
-const SWAPS_MAX: u32 = 32;
 
 /// The buckets that a line's objects lie in.
 #[derive(Clone)]
@@ -80,10 +79,6 @@ impl Places {
 
 fn beside(bucket: &dyn Bucket, place: &str) -> Result<Arc<dyn Bucket>, StoreError> {
     bucket.beside(place).ok_or_else(|| refused(format!("{place} can't be reached from here")))
-}
-
-fn object_name(id: &str) -> String {
-    format!("{PINS_PREFIX}{id}")
 }
 
 /// Pins that were made for a clone, and where.
@@ -223,41 +218,6 @@ fn put(
     let put = create_until_known(bucket, &object, &pinned).map_err(store_error)?;
     put.ok_or_else(|| refused(format!("{object} is taken")))?;
     Ok(id)
-}
-
-/// Swaps HEAD, if it is what was read, to one with `pins`, of which `pin` is one. Returns whether
-/// HEAD lists that.
-fn list(
-    chance: &dyn Chance,
-    bucket: &dyn Bucket,
-    read: (&Head, &ObjectVersion),
-    (pin, pins): (&Nonce, Vec<Nonce>),
-) -> Result<bool, StoreError> {
-    if swap_pins(chance, bucket, read, pins)? {
-        return Ok(true);
-    }
-    // The leader was faster, or came since, and goes on from what it finds.
-    Ok(load_head(bucket)?.is_some_and(|(now, _)| now.pins.contains(pin)))
-}
-
-/// Swaps HEAD to one with `pins`. Returns whether it did; it may have, if not.
-fn swap_pins(
-    chance: &dyn Chance,
-    bucket: &dyn Bucket,
-    (head, version): (&Head, &ObjectVersion),
-    pins: Vec<Nonce>,
-) -> Result<bool, StoreError> {
-    let (generation, nonce) = (head.generation + 1, nonce(chance));
-    let next = Head { generation, nonce, pins, ..head.clone() };
-    let swapped = swap_until_known(bucket, HEAD_NAME, version, &next.encode());
-    Ok(swapped.map_err(store_error)?.is_some())
-}
-
-fn load(bucket: &dyn Bucket, pin: &Nonce) -> Result<Pinned, StoreError> {
-    let name = object_name(&hex(pin));
-    let found = bucket.load(&name).map_err(store_error)?;
-    let (bytes, _) = found.ok_or_else(|| StoreError::damaged(&name, 0, "missing"))?;
-    Pinned::parse(&bytes, &name)
 }
 
 /// What the pins of a line keep, as far as it is known.

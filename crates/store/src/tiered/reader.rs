@@ -17,13 +17,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::format::Membership;
+use super::head::{DEPOT_NAME, load_head};
 use super::index_file::{self, INDEX_SUFFIX};
 use super::lead::{
-    Lead, NOBODY, begin_with, fetch_indexes, has_manifest, load_head, outlines, read_membership,
+    Lead, NOBODY, begin_with, fetch_indexes, has_manifest, outlines, read_membership,
     write_membership,
 };
 use super::pins::Places;
-use super::{DEPOT_NAME, TieredDisk, TieredOptions, is_own};
+use super::{TieredDisk, TieredOptions, is_own};
 use crate::bucket::Bucket;
 use crate::error::StoreError;
 use crate::io::{Disk, Machine};

@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use super::errors::{deposed, store_error};
 use super::format::{HEAD_NAME, Head, Locations, Owner, PackObject, SlotId};
+use super::head::{load_head, nonce};
 use super::index_file;
-use super::lead::{load_head, nonce};
 use super::locations;
 use super::{DOOMED_MICROS, Line, TieredDisk};
 use crate::bucket::{Bucket, create_until_known, swap_until_known};

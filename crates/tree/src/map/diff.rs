@@ -11,8 +11,8 @@
 //! fall in step with the old ones soon, and from there on both stand before equal subtrees again,
 //! low ones at first, then higher ones. Trees of different heights need nothing more.
 //!
-//! A caller that *passes by* once ([`Tree::diff_passing`]) has leaves read ahead: twice as many each
-//! time while all of them are opened, and one again after some were equal and stepped over.
+//! A caller that *passes by* once ([`Tree::diff_passing`]) has leaves read ahead: twice as many
+//! each time while all of them are opened, and one again after some were equal and stepped over.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -43,8 +43,8 @@ impl Tree {
         Diff { store: store.clone(), from, to, passes: false }
     }
 
-    /// As [`Tree::diff`], for a caller that hardly comes back to what it has read, however much that
-    /// is: leaves aren't kept in memory for other readers.
+    /// As [`Tree::diff`], for a caller that hardly comes back to what it has read, however much
+    /// that is: leaves aren't kept in memory for other readers.
     pub fn diff_passing(&self, store: &Arc<dyn ChunkStore>, to: &Tree) -> Diff {
         Diff { passes: true, ..self.diff(store, to) }
     }

@@ -26,10 +26,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::errors::store_error;
 use super::super::format::{Head, NO_PIN, Nonce, Owner, hex};
-use super::super::lead::{load_head, nonce, refused};
+use super::super::head::{load_head, nonce, refused};
 use super::super::{DOOMED_MICROS, Line, Role, TieredDisk};
 use super::format::Pinned;
-use super::{Places, SWAPS_MAX, list, load, object_name, put, remove_pin};
+use super::objects::{SWAPS_MAX, list, load, object_name};
+use super::{Places, put, remove_pin};
 use crate::bucket::{Bucket, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::io::Chance;
@@ -178,14 +179,14 @@ impl Holder<'_> {
         bucket: &dyn Bucket,
         pin: &mut Nonce,
         needed: BTreeSet<String>,
-    ) -> Result<Kept, StoreError> {
+    ) -> Result<KeptCount, StoreError> {
         for _ in 0..SWAPS_MAX {
             let Some((head, version)) = load_head(bucket)? else {
-                return Ok(Kept { kept: 0, needed: needed.len() });
+                return Ok(KeptCount { kept: 0, needed: needed.len() });
             };
             let kept_there = kept_there(bucket, &head);
             let names: BTreeSet<String> = needed.intersection(&kept_there).cloned().collect();
-            let found = Kept { kept: names.len(), needed: needed.len() };
+            let found = KeptCount { kept: names.len(), needed: needed.len() };
             if names.is_empty() {
                 return Ok(found);
             }
@@ -206,18 +207,18 @@ impl Holder<'_> {
 }
 
 /// How much of what a clone needs its source keeps.
-struct Kept {
+struct KeptCount {
     kept: usize,
     needed: usize,
 }
 
-impl Kept {
+impl KeptCount {
     fn notice(&self, gone: Renewed) -> String {
         let why = match gone {
             Renewed::LetGo => "it hadn't been renewed for as long as it asks for",
             _ => "it was removed",
         };
-        let Kept { kept, needed } = *self;
+        let KeptCount { kept, needed } = *self;
         match needed - kept {
             0 => format!(
                 "the pin of this clone counted no more ({why}); another one keeps all {needed} \

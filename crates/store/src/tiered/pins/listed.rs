@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::super::errors::store_error;
 use super::super::format::{Nonce, Owner, PINS_PREFIX, hex};
-use super::super::lead::{load_head, refused};
+use super::super::head::{load_head, refused};
 use super::format::Pinned;
-use super::{SWAPS_MAX, load, object_name, swap_pins};
+use super::objects::{SWAPS_MAX, load, object_name, swap_pins};
 use crate::bucket::Bucket;
 use crate::error::StoreError;
 use crate::io::Chance;

@@ -303,8 +303,8 @@ fn a_clone_that_comes_back_too_late_says_what_is_lost() {
     let pins = source.pins();
     let pin = pins.iter().find(|pin| pin.place == CLONE).expect("it has another pin");
     assert_eq!((pins.len(), pin.state, pin.is_used), (2, PinState::Counts, Some(true)));
-    let said = format!("{} of the {needed} objects", needed - pin.objects);
-    assert!(0 < pin.objects && pin.objects < needed && notice.contains(&said), "{notice}");
+    let expected = format!("{} of the {needed} objects", needed - pin.objects);
+    assert!(0 < pin.objects && pin.objects < needed && notice.contains(&expected), "{notice}");
     assert_stored(&*copy, &stays);
     assert!(!copy.take_findings().is_empty());
     assert!(goes.iter().any(|chunk| copy.get(chunk.hash()).is_err()));
