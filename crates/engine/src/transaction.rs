@@ -516,8 +516,8 @@ impl PendingCommit {
         self.group.is_some()
     }
 
-    /// Has `then` called with what [`PendingCommit::wait`] would return: by the thread that learns it
-    /// first, which may be this thread. It leads groups of commits meanwhile, unless another does,
+    /// Has `then` called with what [`PendingCommit::wait`] would return: by the thread that learns
+    /// it first, which may be this one. It leads groups of commits meanwhile, unless another does,
     /// so it returns late. `then` must not wait for a commit, nor for anyone who may wait for one.
     pub fn hand_on(mut self, then: impl FnOnce(Result<(), EngineError>) + Send + 'static) {
         let Some(mut unled) = self.group.take() else { return then(self.wait(&|| true)) };

@@ -242,7 +242,7 @@ fn hostile_scripts_end() {
         let start = Instant::now();
         let result = engine.call(source, None, []);
         let took = start.elapsed();
-        assert!(took < Duration::from_secs(10), "{source}: {took:?}");
+        assert!(took < Duration::from_secs(100), "{source}: {took:?}");
         if took > Duration::from_secs(1) {
             println!("{source}: {took:?}, {} questions", checks.load(Ordering::Relaxed));
         }

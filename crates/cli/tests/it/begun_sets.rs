@@ -192,6 +192,18 @@ fn a_server_waits_for_its_initiation() {
         drop(client);
         server = server.again();
     }
+    for (members, code) in [
+        (r#"[]"#, 93),
+        (r#"5"#, 14),
+        (r#"[{"_id": 0, "host": "127.0.0.1:1"}]"#, 74),
+        (r#"[{"_id": 0, "host": "nohost.invalid:27017"}]"#, 74),
+    ] {
+        let text = format!(r#"{{"replSetInitiate": {{"_id": "many", "members": {members}}}}}"#);
+        let command = frond_doc::extended_json::parse(&text).unwrap();
+        let answer = server.client().unwrap().command("admin", command.view());
+        assert_eq!(code_of(answer), code, "{text}");
+        assert!(!server.leads());
+    }
     initiate_alone(&server).unwrap();
     assert!(server.leads());
     insert(&server).unwrap();

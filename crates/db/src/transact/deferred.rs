@@ -39,8 +39,8 @@ pub struct Deferred {
 }
 
 impl Deferred {
-    /// Transactions of a request that is answered by the thread that learns what became of them, if it is
-    /// a single one ([`Deferred::take_single`]).
+    /// Transactions of a request that is answered by the thread that learns what became of them, if
+    /// it is a single one ([`Deferred::take_single`]).
     pub fn handing_on() -> Deferred {
         Deferred { hands_on: true, ..Deferred::default() }
     }

@@ -3,7 +3,7 @@
 //! set already: that is refused.
 
 use std::io;
-use std::net::{IpAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -37,9 +37,13 @@ pub fn initiate(request: &Request<'_>) -> Answer {
     }
     let members = given.and_then(|config| config.get("members")?.as_array());
     let count = members.map_or(1, |members| members.iter().count());
+    let given = given.filter(|config| config.iter().next().is_some());
     match (server.awaits_set(), given) {
         (true, Some(config)) if 1 < count => begin(server, config),
-        (true, _) => {
+        (true, given) => {
+            if let Some(config) = given {
+                set_of(server, config)?;
+            }
             let directory = &server.data_directory;
             beginning::end_wait(Path::new(directory))
                 .map_err(|error| invalid(format!("{directory}: {error}")))?;
@@ -163,7 +167,15 @@ fn hosts(config: Document<'_>) -> Result<Vec<Host>, Error> {
         return Err(invalid("a host's name holds a control character".to_owned()));
     }
     let members = Members { version: 1, all: members };
-    set_configuration::check(&members)?;
+    match members.all.len() {
+        0 => {
+            let why = "Replica set configuration must contain at least one member";
+            return Err(invalid(why.to_owned()));
+        }
+        // By itself it can't lose one.
+        1 => {}
+        _ => set_configuration::check(&members)?,
+    }
     if members != Members::first(members.addresses()) {
         return Err(Error::invalid(
             Code::CommandNotSupported,
@@ -174,15 +186,19 @@ fn hosts(config: Document<'_>) -> Result<Vec<Host>, Error> {
     Ok(members.all)
 }
 
-/// Whether clients of this machine, at least, reach this server at `address`.
+/// Whether clients of this machine, at least, reach this server at `address`: by its port, at an
+/// address of this machine.
 fn is_own(address: &str, server: &Shared) -> bool {
     if server.member.host == address {
         return true;
     }
     let Some((host, port)) = address.rsplit_once(':') else { return false };
-    let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    let is_loopback = host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback());
-    is_loopback && port.parse() == Ok(server.address.port())
+    if port.parse() != Ok(server.address.port()) {
+        return false;
+    }
+    let is_here = |address: SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
+    let found = (host.trim_matches(['[', ']']), 0).to_socket_addrs();
+    found.is_ok_and(|mut addresses| addresses.any(is_here))
 }
 
 fn check_empty(server: &Shared) -> Result<(), String> {
