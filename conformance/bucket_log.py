@@ -41,6 +41,7 @@ LATE_SECONDS_MAX = 3
 STOP_SECONDS_MAX = 20
 # A fault is told before the clients whose writes met it; one that comes later may be refused a moment earlier.
 LOG_SECONDS_MAX = 10
+REFUSED_SECONDS_MAX = 120
 DEPOSED = "another directory took the lead"
 
 
@@ -176,8 +177,8 @@ def refuse(deposed):
     """The server that was deposed takes no writes, and says why."""
     things = deposed.client().shop.things
     # The first ones may end at a time limit, where the machine is busy.
-    codes = []
-    while len(codes) < 2 or codes[-1] is None and len(codes) < 10:
+    codes, end = [], time.monotonic() + REFUSED_SECONDS_MAX
+    while len(codes) < 2 or codes[-1] is None and time.monotonic() < end:
         try:
             things.insert_one({"text": "too late"})
             raise SystemExit("bucket_log: a deposed server acknowledges a write")

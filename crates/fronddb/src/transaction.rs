@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use frond_db::ErrorKind;
 
@@ -12,6 +13,9 @@ use crate::{Database, Frond, Result};
 /// one that won, so this is minutes, and more than any number of threads needs whose transactions
 /// end.
 const ATTEMPTS_MAX: u32 = 1_000;
+/// The wait after the first; each is longer by as much, up to so many of them.
+const ATTEMPT_WAIT: Duration = Duration::from_micros(50);
+const ATTEMPT_WAITS_MAX: u32 = 200;
 
 /// A transaction that runs: what is read through it is of one moment, and no other reader sees what
 /// is written before it ends.
@@ -89,6 +93,8 @@ impl Frond {
             transaction.inner.abort();
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS_MAX => {
+                    // The winner is seen once its sync is done; an attempt before that is lost, too.
+                    std::thread::sleep(ATTEMPT_WAIT * attempt.min(ATTEMPT_WAITS_MAX));
                     attempt += 1;
                 }
                 done => return done,
