@@ -99,7 +99,7 @@ fn a_refusing_bucket_is_reported_with_its_time_until_it_answers() {
     let failed = beside_sender(&store, || {
         bucket.set_faults(DepotFaults { busy_one_in: 1, ..DepotFaults::default() });
         let (count, error) = fill(&store, &mut random);
-        assert!(count > 4, "it failed after {count} puts");
+        assert!(count > 4, "it failed after {count} puts: {error}");
         assert!(error.to_string().contains("as many new packs"), "{error}");
         let failure = store.send_failure().expect("it failed");
         assert!(failure.is_full && failure.since_micros > 0, "{failure:?}");
