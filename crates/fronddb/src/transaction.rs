@@ -93,7 +93,7 @@ impl Frond {
             transaction.inner.abort();
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS_MAX => {
-                    // The winner is seen once its sync is done; an attempt before that is lost, too.
+                    // The winner is seen once its sync is done: an earlier attempt is lost, too.
                     std::thread::sleep(ATTEMPT_WAIT * attempt.min(ATTEMPT_WAITS_MAX));
                     attempt += 1;
                 }
