@@ -2,12 +2,14 @@
 
 pub mod bucket;
 pub mod disk;
+pub mod gate;
 pub mod machine;
 pub mod net;
 pub mod random;
 
 pub use bucket::{DepotFaults, SimDepot};
 pub use disk::SimDisk;
+pub use gate::{Gate, Keeper};
 pub use machine::{SimChance, SimClock};
 pub use net::SimNet;
 pub use random::Random;

@@ -2,17 +2,15 @@
 //! only if the answer is the same without that commit; otherwise it waits. Method: a disk whose
 //! syncs are held, and a second transaction that waits for the first one's document.
 
-use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FindAndModify, Frond, FrondOptions, Transaction};
 use frond_query::Code;
-use frond_store::io::{Disk, DiskFile, Machine};
-use frond_testkit::SimDisk;
+use frond_testkit::{Gate, Keeper, SimDisk};
 
 use crate::support::*;
 
@@ -21,98 +19,10 @@ pub const LONG: Duration = Duration::from_secs(60);
 /// Long enough for most answers that wrongly wait for nothing.
 pub const SHORT: Duration = Duration::from_millis(50);
 
-/// Syncs wait while it is closed.
-#[derive(Default)]
-pub struct Gate {
-    is_closed: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Gate {
-    pub fn close(&self) {
-        *self.is_closed.lock().expect("no panic") = true;
-    }
-
-    pub fn open(&self) {
-        *self.is_closed.lock().expect("no panic") = false;
-        self.opened.notify_all();
-    }
-
-    fn pass(&self) {
-        let is_closed = self.is_closed.lock().expect("no panic");
-        drop(self.opened.wait_while(is_closed, |is_closed| *is_closed).expect("no panic"));
-    }
-}
-
-/// Opens it at the end, also of a test that fails: the database has to close.
-pub struct Keeper(pub Arc<Gate>);
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.0.open();
-    }
-}
-
-struct GatedDisk(Arc<dyn Disk>, Arc<Gate>);
-
-struct GatedFile(Arc<dyn DiskFile>, Arc<Gate>);
-
-impl GatedDisk {
-    fn gated(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(GatedFile(file, Arc::clone(&self.1)))
-    }
-}
-
-impl Disk for GatedDisk {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.0.create(name).map(|file| self.gated(file))
-    }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.0.open(name).map(|file| self.gated(file))
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.0.sync_directory()
-    }
-    fn lock(&self) -> io::Result<()> {
-        self.0.lock()
-    }
-    fn unlock(&self) {
-        self.0.unlock();
-    }
-}
-
-impl DiskFile for GatedFile {
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(offset, buffer)
-    }
-    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(offset, bytes)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.1.pass();
-        self.0.sync()
-    }
-    fn set_bytes(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_bytes(bytes)
-    }
-    fn bytes(&self) -> io::Result<u64> {
-        self.0.bytes()
-    }
-}
-
 pub fn open_gated() -> (Frond, Keeper) {
-    let (machine, gate) = (SimDisk::new(1).machine(), Arc::new(Gate::default()));
-    let disk = Arc::new(GatedDisk(Arc::clone(&machine.disk), Arc::clone(&gate)));
-    let frond = frond_vcs::open_on(&Machine { disk, ..machine }, FrondOptions::default());
+    let gate = Arc::new(Gate::default());
+    let machine = Gate::before(&gate, SimDisk::new(1).machine());
+    let frond = frond_vcs::open_on(&machine, FrondOptions::default());
     let frond = frond.expect("opens");
     let shop = frond.database("shop").expect("opens");
     insert(&shop, "things", "[{'_id': 1, 'n': 0}, {'_id': 2, 'n': 0}]");

@@ -2,99 +2,13 @@
 //! Method: a disk whose syncs wait until the test lets them, writes of all kinds by many clients,
 //! and a power cut as soon as the last is answered.
 
-use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use frond_server::ServerOptions;
-use frond_store::io::{Disk, DiskFile, Machine};
-use frond_testkit::SimDisk;
+use frond_testkit::{Gate, Keeper, SimDisk};
 
 use crate::running::{Running, TestClient};
-
-/// Syncs wait while it is closed.
-#[derive(Default)]
-struct Gate {
-    is_closed: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Gate {
-    fn set(&self, is_closed: bool) {
-        *self.is_closed.lock().unwrap_or_else(PoisonError::into_inner) = is_closed;
-        self.opened.notify_all();
-    }
-
-    fn pass(&self) {
-        let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.opened.wait_while(is_closed, |is_closed| *is_closed));
-    }
-}
-
-/// Opens it where the test fails: its clients would wait for ever.
-struct OpensAtEnd<'a>(&'a Gate);
-
-impl Drop for OpensAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
-struct GatedDisk(Arc<dyn Disk>, Arc<Gate>);
-
-struct GatedFile(Arc<dyn DiskFile>, Arc<Gate>);
-
-impl GatedDisk {
-    fn gated(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-        Arc::new(GatedFile(file, Arc::clone(&self.1)))
-    }
-}
-
-impl Disk for GatedDisk {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.0.create(name).map(|file| self.gated(file))
-    }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        self.0.open(name).map(|file| self.gated(file))
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.0.list()
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-    fn sync_directory(&self) -> io::Result<()> {
-        self.0.sync_directory()
-    }
-    fn lock(&self) -> io::Result<()> {
-        self.0.lock()
-    }
-    fn unlock(&self) {
-        self.0.unlock();
-    }
-}
-
-impl DiskFile for GatedFile {
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(offset, buffer)
-    }
-    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(offset, bytes)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.1.pass();
-        self.0.sync()
-    }
-    fn set_bytes(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_bytes(bytes)
-    }
-    fn bytes(&self) -> io::Result<u64> {
-        self.0.bytes()
-    }
-}
 
 const CLIENTS: usize = 20;
 
@@ -134,9 +48,7 @@ fn running(client: &mut TestClient) -> usize {
 #[test]
 fn a_write_is_answered_once_it_is_durable() {
     let (disk, gate) = (SimDisk::new(1), Arc::new(Gate::default()));
-    let machine = disk.machine();
-    let gated = Arc::new(GatedDisk(Arc::clone(&machine.disk), Arc::clone(&gate)));
-    let machine = Machine { disk: gated, ..machine };
+    let machine = Gate::before(&gate, disk.machine());
     let server = Running::on_machine(&machine, ServerOptions::default());
     let mut reader = server.client();
     let documents: Vec<String> =
@@ -148,8 +60,8 @@ fn a_write_is_answered_once_it_is_durable() {
         let mut writers: Vec<_> = (0..CLIENTS).map(|_| server.client()).collect();
         let writes: Vec<_> =
             writers.iter_mut().enumerate().map(|(number, client)| begin(client, number)).collect();
-        gate.set(true);
-        let _opens = OpensAtEnd(&gate);
+        gate.close();
+        let _opens = Keeper(Arc::clone(&gate));
         for (mut client, (database, command)) in writers.into_iter().zip(writes) {
             let answered = &answered;
             scope.spawn(move || {
