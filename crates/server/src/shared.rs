@@ -1,7 +1,7 @@
 //! The state that all connections of a server share.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -104,6 +104,8 @@ pub struct Shared {
     pub beginning: Option<SetBeginning>,
     /// Whether it waits for `replSetInitiate`, and takes no writes until then.
     pub awaits_set: AtomicBool,
+    /// Held while a set is noted in the data directory, or forgotten.
+    pub noting: Mutex<()>,
     /// Whether it shows what another server writes, and takes no writes.
     pub reads_only: bool,
     /// Counts changes of the topology: there is one when a fault closes the databases for writing,
@@ -223,6 +225,7 @@ impl Shared {
             replica: None,
             beginning: None,
             awaits_set: AtomicBool::new(false),
+            noting: Mutex::default(),
             reads_only: false,
             topology: watch::Sender::new(0),
             audit_log: AuditLog::default(),

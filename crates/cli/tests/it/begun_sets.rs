@@ -233,6 +233,41 @@ fn a_set_that_can_not_begin_is_forgotten() {
     until(|| servers.iter().any(|server| server.leads() && insert(server).is_ok()));
 }
 
+/// Has the directory of `servers[place]` note the set of both.
+fn note(servers: &[Mongod; 2], place: usize) {
+    let [first, second] = [servers[0].address(), servers[1].address()];
+    let own = servers[place].address();
+    let text =
+        format!("frond-set-begins 0\nset many\nself {own}\nmember {first}\nmember {second}\n");
+    let file = servers[place].directory.path().join("data/set-begins");
+    std::fs::write(file, text).unwrap();
+}
+
+#[test]
+fn a_server_that_has_noted_a_set_begins_when_a_member_calls() {
+    let servers = two(["", ""]);
+    // As if the first had died before it had the second begin.
+    note(&servers, 0);
+    note(&servers, 1);
+    let [first, second] = servers;
+    let servers = [first.again(), second];
+    until(|| servers.iter().all(Mongod::is_of_two));
+    until(|| servers.iter().any(|server| server.leads() && insert(server).is_ok()));
+}
+
+#[test]
+fn a_set_that_one_server_alone_has_noted_can_be_initiated() {
+    let servers = two(["", ""]);
+    // As if it had been too late to forget the set.
+    note(&servers, 1);
+    let [first, second] = servers;
+    let servers = [first, second.again()];
+    assert!(!servers[0].is_of_two());
+    initiate(&servers).unwrap();
+    until(|| servers.iter().all(Mongod::is_of_two));
+    until(|| servers.iter().any(|server| server.leads() && insert(server).is_ok()));
+}
+
 #[test]
 fn none_with_another_key_becomes_a_member() {
     let servers = two(["secret-a", "secret-b"]);

@@ -5,6 +5,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -17,11 +18,13 @@ use crate::commands::set_configuration;
 use crate::commands::set_configuration::host;
 use crate::fields::Fields;
 use crate::log;
-use crate::replica::beginning::{self, BegunSet, SetBeginning, Step};
+use crate::replica::beginning::{self, ALREADY_INITIALIZED, BegunSet};
+use crate::replica::beginning::{Question, SetBeginning, Step};
 use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 
+const NO_SUCH_SET: &str = "it knows no such set";
 /// The time for the answer of what has this server begin anew.
 const ANSWER_WAIT: Duration = Duration::from_millis(200);
 
@@ -67,7 +70,7 @@ pub fn initiate(request: &Request<'_>) -> Answer {
                 // lead.
                 log::leads(&server.log);
             }
-            Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
+            Err(Error::invalid(Code::AlreadyInitialized, ALREADY_INITIALIZED))
         }
     }
 }
@@ -214,41 +217,51 @@ fn note(server: &Shared, set: &BegunSet) -> Result<(), String> {
     set.write(Path::new(directory)).map_err(|error| format!("{directory}: {error}"))
 }
 
-/// Answers a server that makes a set of several, this one among them.
+/// Answers a server that makes a set of several, this one among them, or is a member of it already.
 ///
 /// # Errors
 /// An error of the socket; that it asks for something else.
 pub fn answer(server: &Shared, beginning: &SetBeginning, stream: TcpStream) -> io::Result<()> {
-    let directory = Path::new(&server.data_directory);
-    let agreed = beginning::answer(stream, &beginning.key, |step, set| {
-        if set.set != server.member.set {
-            return Err(format!("it is of the replica set {}", server.member.set));
-        }
-        if !is_own(&set.own, server) {
-            return Err(format!("it is {}", server.member.host));
-        }
-        if !server.awaits_set() {
-            return Err("already initialized".to_owned());
-        }
-        let noted = || BegunSet::read(directory);
-        match step {
-            Step::Look => check_empty(server),
-            Step::Note => {
-                check_empty(server)?;
-                note(server, set)
+    let agreed = beginning::answer(stream, &beginning.key, |question| match question {
+        Question::Step(step, set) => decide(server, *step, set),
+        Question::Member(member) => {
+            let noted = BegunSet::read(Path::new(&server.data_directory))?;
+            match noted.is_some_and(|set| set.has_other(member)) && server.awaits_set() {
+                true => Ok(()),
+                false => Err(NO_SUCH_SET.to_owned()),
             }
-            Step::Begin if noted()?.as_ref() != Some(set) => Err("it knows no such set".to_owned()),
-            Step::Begin => {
-                log::joins_set(&server.log);
-                Ok(())
-            }
-            Step::Forget => set.forget(directory).map_err(|error| error.to_string()),
         }
     });
-    if agreed? == Some(Step::Begin) {
+    if let Some(Question::Step(Step::Begin, _) | Question::Member(_)) = agreed? {
+        log::joins_set(&server.log);
         restart_soon(beginning);
     }
     Ok(())
+}
+
+fn decide(server: &Shared, step: Step, set: &BegunSet) -> Result<(), String> {
+    if set.set != server.member.set {
+        return Err(format!("it is of the replica set {}", server.member.set));
+    }
+    if !is_own(&set.own, server) {
+        return Err(format!("it is {}", server.member.host));
+    }
+    if !server.awaits_set() {
+        return Err(ALREADY_INITIALIZED.to_owned());
+    }
+    let directory = Path::new(&server.data_directory);
+    // A note that takes long, and is to be forgotten meanwhile, is forgotten behind it.
+    let _noting = server.noting.lock().unwrap_or_else(PoisonError::into_inner);
+    match step {
+        Step::Look => check_empty(server),
+        Step::Note => {
+            check_empty(server)?;
+            note(server, set)
+        }
+        Step::Begin if BegunSet::read(directory)?.as_ref() == Some(set) => Ok(()),
+        Step::Begin => Err(NO_SUCH_SET.to_owned()),
+        Step::Forget => set.forget(directory).map_err(|error| error.to_string()),
+    }
 }
 
 fn restart_soon(beginning: &SetBeginning) {

@@ -7,6 +7,9 @@
 //! 3. The one that got the command asks the others whether they can be members, has them note the
 //!    set in their data directories ([`BegunSet::write`]), and then begin ([`Step`]). Where one
 //!    can't note it, all forget it. The streams are as those between members ([`super::channel`]).
+//!    If the asking server dies in between, or one of them forgets nothing: who has noted a set
+//!    begins when a member of it calls, and a member that hasn't met the others yet agrees to its
+//!    own set again.
 //! 4. To begin, each starts again. What every server writes is there, and a member, which takes the
 //!    set's times from its first entry on, can't begin with it: [`empty`] looks again whether the
 //!    directory holds nothing and empties it. From there on all is as with `--members`.
@@ -30,6 +33,7 @@ use frond_store::StoreError;
 use frond_store::io::{Disk, Machine};
 
 use super::channel::{Receiver, Sender, Side, connect, secure};
+use super::identity::Identity;
 use super::key::ClusterKey;
 
 const FILE_NAME: &str = "set-begins";
@@ -41,6 +45,8 @@ const YES: &str = "yes";
 /// Why a server can't be a member.
 pub const HOLDS_DATA: &str = "it holds data, and a replica set begins with empty data \
      directories: import what another server has exported";
+/// Why a server that is in a set can't be one. Programs that start sets take it for done.
+pub const ALREADY_INITIALIZED: &str = "already initialized";
 /// The time that a server has for an answer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -127,6 +133,22 @@ impl BegunSet {
             true => remove(directory, FILE_NAME),
             false => Ok(()),
         }
+    }
+
+    /// Whether a member belongs to it, and isn't this one.
+    pub fn has_other(&self, member: &Identity) -> bool {
+        let address = &member.address;
+        self.set == member.set && self.own != *address && self.members.contains(address)
+    }
+
+    /// Whether another has the same members, and is the same one of them.
+    pub fn is_same(&self, other: &BegunSet) -> bool {
+        let sorted = |set: &BegunSet| {
+            let mut members = set.members.clone();
+            members.sort_unstable();
+            members
+        };
+        (&self.set, &self.own, sorted(self)) == (&other.set, &other.own, sorted(other))
     }
 
     /// The same set, as another member has it.
@@ -264,26 +286,51 @@ pub fn ask(set: &BegunSet, step: Step, key: &ClusterKey) -> io::Result<()> {
     }
 }
 
-/// Answers a server that asks: `decide` says whether, or why not. Returns the step that was agreed
-/// to.
+/// The question of another server to one that waits.
+pub enum Question {
+    /// A server that makes a set.
+    Step(Step, BegunSet),
+    /// A member of a set that has begun.
+    Member(Identity),
+}
+
+/// Answers a server that asks: `decide` says whether, or why not. Returns what was agreed to. A
+/// member gets no answer: it calls again.
 ///
 /// # Errors
 /// An error of the socket; `InvalidData` if it asks for something else.
 pub fn answer(
     called: TcpStream,
     key: &ClusterKey,
-    decide: impl FnOnce(Step, &BegunSet) -> Result<(), String>,
-) -> io::Result<Option<Step>> {
+    decide: impl FnOnce(&Question) -> Result<(), String>,
+) -> io::Result<Option<Question>> {
     let (mut sender, mut receiver) = stream(called, key, Side::Called)?;
     let message = String::from_utf8_lossy(&receiver.receive()?).into_owned();
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let (name, text) = message.split_once('\n').ok_or_else(|| invalid("no step"))?;
-    let step = Step::ALL.into_iter().find(|step| step.name() == name);
-    let step = step.ok_or_else(|| invalid("no step"))?;
-    let set = BegunSet::parse(text).map_err(invalid)?;
-    let decided = decide(step, &set);
-    sender.send(decided.as_ref().map_or_else(String::as_bytes, |()| YES.as_bytes()))?;
-    Ok(decided.ok().map(|()| step))
+    let question = match (read_step(&message), Identity::parse(&message)) {
+        (Some((step, set)), _) => Question::Step(step, set),
+        (None, Ok(member)) => Question::Member(member),
+        (None, Err(what)) => return Err(io::Error::new(io::ErrorKind::InvalidData, what)),
+    };
+    let decided = decide(&question);
+    if let Question::Step(..) = question {
+        send_decision(&mut sender, &decided)?;
+    }
+    Ok(decided.ok().map(|()| question))
+}
+
+/// Reads the message of a server that makes a set; `None`: it is another's.
+pub fn read_step(message: &str) -> Option<(Step, BegunSet)> {
+    let (name, text) = message.split_once('\n')?;
+    let step = Step::ALL.into_iter().find(|step| step.name() == name)?;
+    Some((step, BegunSet::parse(text).ok()?))
+}
+
+/// Answers that message.
+///
+/// # Errors
+/// An error of the socket.
+pub fn send_decision(sender: &mut Sender, decided: &Result<(), String>) -> io::Result<()> {
+    sender.send(decided.as_ref().map_or_else(String::as_bytes, |()| YES.as_bytes()))
 }
 
 fn stream(stream: TcpStream, key: &ClusterKey, side: Side) -> io::Result<(Sender, Receiver)> {
@@ -393,8 +440,8 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let called = listener.accept().expect("it comes").0;
-                let _ = answer(called, &theirs, |step, set| match step {
-                    Step::Look if set.set == "rs0" => Ok(()),
+                let _ = answer(called, &theirs, |question| match question {
+                    Question::Step(Step::Look, set) if set.set == "rs0" => Ok(()),
                     _ => Err("it holds data".to_owned()),
                 });
             });

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use frond_quorum::{FRAME_BYTES_MAX, MemberId};
 
+use super::beginning::{self, ALREADY_INITIALIZED, BegunSet, Step};
 use super::channel::{Receiver, Side, connect, secure};
 use super::identity::Identity;
 use super::image;
@@ -188,8 +189,11 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
         watched.set_write_timeout(Some(image::WAIT_MAX))?;
         return image::serve(replica.offer(), &mut sender, &mut receiver);
     }
-    let other = parse(&first)?;
     let own = replica.identity();
+    if let Some((step, set)) = beginning::read_step(&String::from_utf8_lossy(&first)) {
+        return beginning::send_decision(&mut sender, &decide(replica, &own, step, &set));
+    }
+    let other = parse(&first)?;
     sender.send(own.to_text().as_bytes())?;
     replica.meet(&other)?;
     if own.members.is_empty() || other.members.is_empty() {
@@ -209,6 +213,17 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
         }
     }
     ended
+}
+
+/// Answers a server that makes a set: a member that hasn't met the others yet is as good as one
+/// that waits, for its own set alone.
+fn decide(replica: &Replica, own: &Identity, step: Step, set: &BegunSet) -> Result<(), String> {
+    let members = replica.options.members.clone();
+    let begun = BegunSet { set: own.set.clone(), own: own.address.clone(), members };
+    match own.members.is_empty() && step != Step::Forget && begun.is_same(set) {
+        true => Ok(()),
+        false => Err(ALREADY_INITIALIZED.to_owned()),
+    }
 }
 
 /// Whether the other side's system closed the connection, as it does when a process ends. One that
