@@ -199,7 +199,7 @@ impl Member {
 
     /// A tenth of a second went by.
     pub fn tick(&mut self) {
-        if self.lacks == Some(Lack::Acknowledged) {
+        if self.lacks.is_some_and(Lack::is_final) {
             return;
         }
         self.wait_for_others();

@@ -34,6 +34,9 @@ use preferring::Preference;
 
 /// What a member lacks that has to begin anew.
 const LOST_END: &str = "its end, which was acknowledged, is lost";
+const REPLACED: &str = "the other members have replaced entries that this one knows to be committed, \
+     as they do if they are started on older copies of their directories: it takes no part any \
+     more, and keeps its own, for frond salvage";
 const TICK: Duration = Duration::from_millis(100);
 /// The interval at which it checks whether the engine, or the quorum's log, has failed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -214,6 +217,13 @@ impl Replica {
             if status.lacks == Some(Lack::Acknowledged) {
                 running.stop();
                 return Err(StoreError::damaged("quorum-log", 0, LOST_END));
+            }
+            if status.lacks == Some(Lack::Replaced) {
+                // A copy would take the place of what only this directory has.
+                running.stop();
+                self.change(server, Role::Recovering, &status);
+                self.log_line(REPLACED);
+                return Ok(());
             }
             lacks_since = status.lacks.map(|_| lacks_since.unwrap_or_else(Instant::now));
             if lacks_since.is_some_and(|since| LACKS_WAIT < since.elapsed()) {

@@ -48,7 +48,10 @@ impl Member {
         if let Some(heartbeat) = &heartbeat {
             self.take_held(heartbeat, &mut message);
         }
-        if self.lacks == Some(Lack::Acknowledged) {
+        if kind == MessageType::MsgAppend && self.is_contradicted(&message) {
+            self.lacks = Some(Lack::Replaced);
+        }
+        if self.lacks.is_some_and(Lack::is_final) {
             return Ok(());
         }
         match kind {
@@ -75,6 +78,24 @@ impl Member {
             }
         }
         Ok(())
+    }
+
+    /// Whether a leader has other entries where this member knows its own to be committed. The
+    /// library would acknowledge them, and keep its own.
+    fn is_contradicted(&self, append: &Message) -> bool {
+        let raft = &self.raw.raft;
+        // One that leads no more may have had other entries there.
+        if append.term < raft.term {
+            return false;
+        }
+        let sent = append.get_entries().iter().map(|entry| (entry.index, entry.term));
+        let mut known = sent
+            .chain([(append.index, append.log_term)])
+            .filter(|(index, _)| *index <= raft.raft_log.committed);
+        // What was cut off has the term 0.
+        let is_other =
+            |index, term| raft.raft_log.term(index).is_ok_and(|own| own != 0 && own != term);
+        known.any(|(index, term)| is_other(index, term))
     }
 
     fn take_held(&mut self, heartbeat: &Heartbeat, message: &mut Message) {

@@ -49,6 +49,17 @@ pub enum Lack {
     /// Entries that it has acknowledged: the end of its log is lost. It takes no part any more, and
     /// only another member, with another id, may take its place.
     Acknowledged,
+    /// What the set has in place of entries that it knows to be committed: members began on older
+    /// copies of their data. It takes no part any more, and keeps its entries.
+    Replaced,
+}
+
+impl Lack {
+    /// Whether a member that lacks this takes no part any more.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        self != Lack::Compacted
+    }
 }
 
 /// The status of a member.

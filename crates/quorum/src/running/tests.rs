@@ -10,6 +10,7 @@ use crate::configuration::Configuration;
 use crate::entry::Content;
 use crate::ids::SetId;
 use crate::log::FileLog;
+use crate::member::Lack;
 
 const TICK: Duration = Duration::from_millis(20);
 /// Only a test that fails waits for so long.
@@ -154,6 +155,40 @@ fn one_after_the_other_is_killed_and_nothing_is_lost() {
         let content = Content::Data(Bytes::from(text));
         assert_eq!(all[0][index.0 as usize - 1].content, content);
     }
+}
+
+/// As where a member's directory is restored from an older copy.
+#[test]
+fn a_member_takes_no_part_in_a_set_that_has_forgotten_what_it_knows() {
+    let mut set = Set::new();
+    let propose = |set: &Set, text: &'static str| {
+        // With the second a follower knows that the first is committed.
+        let mut committed = 0;
+        while committed < 2 {
+            let leader = set.running(set.leader());
+            committed += usize::from(leader.propose(Bytes::from(text)).wait().is_ok());
+        }
+    };
+    propose(&set, "by all");
+    let first = set.leader();
+    let others: Vec<MemberId> = set.disks.keys().copied().filter(|id| *id != first).collect();
+    let [second, third] = others[..] else { panic!("three members") };
+    set.kill(second);
+    let [old, disk] = [(); 2].map(|()| set.disks[&second].kill());
+    set.disks.insert(second, disk);
+    set.start(second);
+    set.kill(third);
+    propose(&set, "by two");
+    set.kill(first);
+    set.kill(second);
+    set.disks.insert(second, old);
+    set.start(second);
+    set.start(third);
+    propose(&set, "by those that know less");
+    set.start(first);
+    let seen = set.running(first).await_status(LONG, |status| status.lacks.is_some());
+    assert_eq!(seen.lacks, Some(Lack::Replaced));
+    propose(&set, "they go on");
 }
 
 #[test]
