@@ -34,7 +34,7 @@ struct Walls {
 const CRATES: &[Walls] = &[
     Walls {
         name: "store",
-        rooms: "hash error io bucket headroom lifetime location entry_name field unreadable damage stripe gc manifest unrelated_files \
+        rooms: "hash error io bucket headroom lifetime location entry_name field unreadable damage stripe gc manifest unrelated_files new_directory \
                 interpolation chunk pack index read cache counters budget memory_queue copies chunk_store layer memory \
                 tiered local",
         gate: None,

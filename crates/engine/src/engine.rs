@@ -7,9 +7,9 @@ pub use self::counters::EngineCounters;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frond_store::io::Machine;
+use frond_store::io::{Disk, Machine};
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{ChunkStore, GcReport, Headroom};
+use frond_store::{ChunkStore, EMPTY_LOG_BYTES_MAX, GcReport, Headroom, NewDirectory, StoreError};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::errors::Failure;
@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::gc::reclaim::ReclaimOptions;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
+use crate::log::format::SEGMENT_HEADER_BYTES;
 use crate::options::{ChangeRetention, EngineOptions, RetentionBegins};
 use crate::order::{Order, SetEntry, SlotOrder};
 use crate::rebuilt_snapshots::RebuildError;
@@ -44,10 +45,15 @@ use crate::transaction::held_locks::LockMode;
 pub struct Engine {
     shared: Arc<Shared>,
     threads: Arc<Threads>,
+    /// The directory, if the engine may have begun it.
+    directory: Option<Arc<NewDirectory>>,
 }
 
 /// A pack is this part of the reserve at most.
 const PACK_SHARE: u64 = 4;
+
+// By this a directory in which nothing was acknowledged is recognised.
+const _: () = assert!(SEGMENT_HEADER_BYTES as u64 <= EMPTY_LOG_BYTES_MAX);
 
 impl Engine {
     /// Opens the data directory, recovering from its log; makes an empty one where there is none.
@@ -56,8 +62,13 @@ impl Engine {
     /// [`EngineError::Store`]: the disk fails, another process has the directory, its format is
     /// of another version, or what is stored there is damaged.
     pub fn open(machine: &Machine, options: EngineOptions) -> Result<Engine, EngineError> {
+        let directory = NewDirectory::over(&machine.disk);
+        let disk = Arc::clone(&directory) as Arc<dyn Disk>;
+        let machine = &Machine { disk, ..machine.clone() };
         let store = Engine::open_store(machine, options)?;
-        Engine::open_over(machine, store, options)
+        let _opening = Headroom::Opening.enter();
+        let shared = recovery::open(machine, store, options)?;
+        Engine::start(shared, Some(directory))
     }
 
     fn open_store(
@@ -93,10 +104,10 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
         let _opening = Headroom::Opening.enter();
-        Engine::start(recovery::open(machine, store, options)?)
+        Engine::start(recovery::open(machine, store, options)?, None)
     }
 
-    fn start(shared: Shared) -> Result<Engine, EngineError> {
+    fn start(shared: Shared, directory: Option<Arc<NewDirectory>>) -> Result<Engine, EngineError> {
         let shared = Arc::new(shared);
         shared.begin_log()?;
         shared.publish_before_retention();
@@ -105,8 +116,11 @@ impl Engine {
             let publisher = shared.publisher();
             shared.copy_metadata(publisher.root, false);
         }
+        if let Some(directory) = &directory {
+            directory.end_creation();
+        }
         let threads = Arc::new(Threads::start(&shared)?);
-        Ok(Engine { shared, threads })
+        Ok(Engine { shared, threads, directory })
     }
 
     /// Opens the data directory of a member of a set, or one whose log lies in a bucket, where
@@ -153,7 +167,7 @@ impl Engine {
         let last = queue.last;
         drop(queue);
         shared.skipped = (last, last);
-        Engine::start(shared)
+        Engine::start(shared, None)
     }
 
     /// Applies an entry of the set's log: its transactions are visible then, all at once. One that
@@ -586,7 +600,10 @@ impl Engine {
     /// [`EngineError::Closed`] if a sync failed before or now, or a thread panicked;
     /// [`EngineError::Store`] if the disk is full. The engine is closed all the same.
     pub fn close(&self) -> Result<(), EngineError> {
-        self.threads.close()
+        self.threads.close()?;
+        let settled = self.directory.as_ref().map(|directory| directory.settle());
+        let settled = settled.unwrap_or(Ok(()));
+        Ok(settled.map_err(|error| StoreError::io("the directory", error))?)
     }
 
     /// Says that the engine is about to be closed: where a bucket that has the log is silent, what

@@ -19,21 +19,30 @@ pub fn unrelated_file(directory: &Path) -> Option<String> {
     names.filter(|name| is_unrelated(name)).min()
 }
 
+/// The mark of a directory that is being begun ([`crate::new_directory`]). Stored.
+pub(crate) const MARK_NAME: &str = "UNSYNCED";
+
+/// Whether a file of this name holds data, or says where they are.
+pub(crate) fn is_stored(name: &str) -> bool {
+    const BEGINNINGS: [&str; 7] =
+        ["MANIFEST", "COPIES", "DEPOT", "EXTENTS", "RESERVE", "log-", "spare-log-"];
+    const ENDS: [&str; 3] = [".index", ".locations", ".pack"];
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether no file of a data directory has this name.
 pub(crate) fn is_unrelated(name: &str) -> bool {
-    let is_ours = name == "LOCK"
-        || name == "RESERVE"
+    let is_ours = is_stored(name)
+        || name == "LOCK"
+        || name == MARK_NAME
+        // A server that listens says where.
+        || name == "SOCKET"
+        || name == "SOCKET.new"
         // A server that waits to become a member of a set, or becomes one, notes that.
         || name.starts_with("set-")
-        || name.starts_with("MANIFEST")
-        || name.starts_with("COPIES")
-        || name.starts_with("DEPOT")
-        || name.starts_with("EXTENTS")
-        || name.ends_with(".index")
-        || name.ends_with(".locations")
-        || name.ends_with(".pack")
-        || name.starts_with("log-")
-        || name.starts_with("spare-log-");
+        // Before the first write a request may already need more than its memory.
+        || name.starts_with("spill-");
     !is_ours && name != "lost+found" && !name.starts_with('.')
 }
 
@@ -53,6 +62,10 @@ mod tests {
             ("spare-log-0000000001", false),
             ("set-waits", false),
             ("set-begins.new", false),
+            ("UNSYNCED", false),
+            ("SOCKET", false),
+            ("SOCKET.new", false),
+            ("spill-1", false),
             ("lost+found", false),
             (".DS_Store", false),
             ("letter.txt", true),

@@ -15,6 +15,7 @@ mod interactive;
 mod large;
 mod marked;
 mod model;
+mod new_directory;
 mod pending;
 mod rebuilt_snapshots;
 mod recent_snapshots;

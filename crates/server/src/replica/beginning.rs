@@ -267,7 +267,8 @@ fn remove_content(disk: &dyn Disk, is_emptying: bool) -> io::Result<()> {
 
 /// Whether a file is the database's own. A log file or a certificate may lie beside these.
 fn is_content(name: &str) -> bool {
-    const BEGINNINGS: [&str; 5] = ["MANIFEST", "COPIES", "RESERVE", "log-", "spare-log-"];
+    const BEGINNINGS: [&str; 6] =
+        ["MANIFEST", "COPIES", "RESERVE", "UNSYNCED", "log-", "spare-log-"];
     const ENDS: [&str; 2] = [".pack", ".index"];
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
         || ENDS.iter().any(|end| name.ends_with(end))

@@ -1,7 +1,8 @@
 //! Opens a store, repairing what a crash may have left. The steps:
 //!
-//! 1. Lock the directory, read the manifest. Without one the store is new: publish an empty one
-//!    before any pack exists, so that packs without a manifest are damage, never a new store.
+//! 1. Lock the directory, remove what an unsettled creation left ([`crate::new_directory`]), and read
+//!    the manifest. Without one the store is new: publish an empty one before any pack exists, so
+//!    that packs without a manifest are damage, never a new store.
 //! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged. Where only one of its copies could be read a later manifest may have listed
 //!    them: then what is whole in them is in force, as in an open pack in which nothing was
@@ -36,6 +37,7 @@ use crate::io::{Disk, Machine, Tier};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
 use crate::location::PackNumber;
 use crate::manifest::{self, LoadedManifest, MANIFEST_NAME, Manifest};
+use crate::new_directory::remove_unsettled;
 use crate::pack::table::PageCache;
 use crate::pack::writer::Writer;
 use crate::read::buffers::BufferPool;
@@ -62,6 +64,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     disk.lock().map_err(StoreError::of_lock)?;
     let lock = DirectoryLock(Arc::clone(&disk));
     tiered::check_tier_is_known(&*disk)?;
+    remove_unsettled(&*disk).map_err(|error| StoreError::io(".", error))?;
     let Beginning { manifest, unlisted, damages, next_number } = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
     let pages = PageCache::new(options.index_cache_bytes);

@@ -15,6 +15,7 @@ mod faults;
 mod golden;
 mod heal;
 mod many;
+mod new_directory;
 mod older;
 mod reads;
 mod rot;
