@@ -5,13 +5,13 @@
 //! The log gets these bytes, and where in the record the others stand.
 //!
 //! 1. Of each long value its first bytes are hashed.
-//! 2. Those of a later tree are looked up from each of their first places on, and compared where
-//!    the hash is known.
+//! 2. Those of a later tree are looked up from each of their first places on from which they are as
+//!    long as an earlier one, and compared where the hash is known.
 //!
 //! A repeat that this doesn't find costs bytes, never correctness. A tree's values aren't compared
 //! with one another, so a transaction pays only where it writes long values into several trees.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
 use frond_tree::{Content, Value};
@@ -37,8 +37,15 @@ pub(crate) struct Repeat {
     pub own_bytes: usize,
 }
 
-/// Values by their names: where the first such stands, and itself.
-type Earlier<'a> = HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<IdentityHasher>>;
+/// The values of the trees before.
+#[derive(Default)]
+struct Earlier<'a> {
+    /// By their names: where the first such stands, and itself.
+    values: HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<IdentityHasher>>,
+    /// Their lengths. Mostly there is no other tree's value of about a document's length, as where
+    /// the other holds what a session has done: then nothing is hashed in vain.
+    lengths: BTreeSet<usize>,
+}
 
 /// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` says
 /// by its position whether an entry may be the earlier or the later one.
@@ -48,38 +55,46 @@ pub(crate) fn find_repeats(
 ) -> Vec<Repeat> {
     let holds_long = |entries: &[OverlayEntry]| entries.iter().any(|entry| long(entry).is_some());
     let mut repeats = Vec::new();
-    if writes.iter().filter(|(_, entries)| holds_long(entries)).nth(1).is_none() {
+    let last = writes.iter().rposition(|(_, entries)| holds_long(entries)).unwrap_or(0);
+    if !writes[..last].iter().any(|(_, entries)| holds_long(entries)) {
         return repeats;
     }
     let mut earlier = Earlier::default();
     let mut own = Vec::new();
     let mut position = 0;
-    for (_, entries) in writes {
-        let is_first = earlier.is_empty();
+    for (tree, (_, entries)) in writes.iter().enumerate() {
+        let is_first = earlier.values.is_empty();
         for (value, position) in entries.iter().map(long).zip(position..) {
             let Some(value) = value.filter(|_| may_be(position)) else { continue };
-            let repeat = if is_first { None } else { repeat_in(&earlier, value) };
+            let repeat = if is_first { None } else { earlier.repeated_in(value) };
             match repeat {
                 Some((of, own_bytes)) => repeats.push(Repeat { position, of, own_bytes }),
+                // Behind the last tree there is none that repeats it.
+                None if tree == last => {}
                 None => own.push((name(value), (position, value))),
             }
         }
         position += entries.len();
         for (name, value) in own.drain(..) {
-            earlier.entry(name).or_insert(value);
+            earlier.lengths.insert(value.1.len());
+            earlier.values.entry(name).or_insert(value);
         }
     }
     repeats
 }
 
-/// Returns which of the `earlier` values `value` ends with, and behind how many bytes.
-fn repeat_in(earlier: &Earlier<'_>, value: &[u8]) -> Option<(usize, usize)> {
-    let own_bytes_max = OWN_BYTES_MAX.min(value.len() - REPEATED_BYTES_MIN);
-    (0..=own_bytes_max).find_map(|own_bytes| {
-        let rest = &value[own_bytes..];
-        let (of, found) = earlier.get(&name(rest))?;
-        (*found == rest).then_some((*of, own_bytes))
-    })
+impl Earlier<'_> {
+    /// Returns which of the values `value` ends with, and behind how many bytes.
+    fn repeated_in(&self, value: &[u8]) -> Option<(usize, usize)> {
+        let least = value.len().saturating_sub(OWN_BYTES_MAX).max(REPEATED_BYTES_MIN);
+        let mut lengths = self.lengths.range(least..=value.len()).rev();
+        lengths.find_map(|length| {
+            let own_bytes = value.len() - length;
+            let rest = &value[own_bytes..];
+            let (of, found) = self.values.get(&name(rest))?;
+            (*found == rest).then_some((*of, own_bytes))
+        })
+    }
 }
 
 /// The content of an entry, if it is long enough.
