@@ -23,7 +23,7 @@ mod key_count;
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
 use std::ops::Bound;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 use crossbeam_epoch::{Guard, default_collector, pin};
@@ -87,36 +87,63 @@ impl Blocks {
     }
 
     /// Inserts an entry; there is none of the same key and Sequence.
+    #[cfg(test)]
     pub fn insert(&self, entry: Versioned) {
-        let place = BorrowedPlace::new(entry.stored.key(), entry.sequence);
+        self.insert_ascending(std::iter::once(entry));
+    }
+
+    /// Inserts entries whose places ascend; there are none of the same keys and Sequence. Where
+    /// they lie near one another, the block of the one before is mostly the next one's.
+    pub fn insert_ascending(&self, entries: impl Iterator<Item = Versioned>) {
         let guard = pin();
-        loop {
-            let block = self.block_of(&place, &guard);
-            let mut found = block.0.write().expect(NO_PANIC);
-            if found.is_beyond(&place) {
-                continue;
+        // The block of the entry before, and whether the one before that had the same.
+        let mut last: Option<&LockedBlock> = None;
+        let mut is_near = false;
+        for entry in entries {
+            loop {
+                let place = BorrowedPlace::new(entry.stored.key(), entry.sequence);
+                let near = last.filter(|_| is_near);
+                let block = near.unwrap_or_else(|| self.block_of(&place, &guard));
+                let found = block.0.write().expect(NO_PANIC);
+                if found.is_beyond(&place) {
+                    is_near = false;
+                    continue;
+                }
+                is_near = last.is_some_and(|last| std::ptr::eq(last, block));
+                last = Some(block);
+                self.insert_into(found, entry, &guard);
+                break;
             }
-            let position = found.position(&place);
-            if found.own.entries.len() < BLOCK_COUNT_MAX {
-                found.insert(position, place.head, entry);
-                return;
-            }
-            // Where keys rise, full blocks stay full.
-            let at_end = position == found.own.entries.len() && found.end.is_none();
-            let middle = if at_end { position } else { BLOCK_COUNT_MAX / 2 };
-            let mut upper = found.divide(middle, self.recycler.block());
-            let first = if at_end { place.to_owned() } else { upper.first_place() };
-            let in_upper = first.place() <= place;
-            if in_upper {
-                upper.insert(position - middle, place.head, entry);
-            } else {
-                found.insert(position, place.head, entry);
-            }
-            let upper = LockedBlock(RwLock::new(upper));
-            self.blocks.insert(first.clone(), upper, &guard).release(&guard);
-            found.end = Some(first);
+        }
+    }
+
+    /// Inserts an entry into the block that has its place.
+    fn insert_into(
+        &self,
+        mut found: RwLockWriteGuard<'_, BlockEntries>,
+        entry: Versioned,
+        guard: &Guard,
+    ) {
+        let place = BorrowedPlace::new(entry.stored.key(), entry.sequence);
+        let position = found.position(&place);
+        if found.own.entries.len() < BLOCK_COUNT_MAX {
+            found.insert(position, place.head, entry);
             return;
         }
+        // Where keys rise, full blocks stay full.
+        let at_end = position == found.own.entries.len() && found.end.is_none();
+        let middle = if at_end { position } else { BLOCK_COUNT_MAX / 2 };
+        let mut upper = found.divide(middle, self.recycler.block());
+        let first = if at_end { place.to_owned() } else { upper.first_place() };
+        let in_upper = first.place() <= place;
+        if in_upper {
+            upper.insert(position - middle, place.head, entry);
+        } else {
+            found.insert(position, place.head, entry);
+        }
+        let upper = LockedBlock(RwLock::new(upper));
+        self.blocks.insert(first.clone(), upper, guard).release(guard);
+        found.end = Some(first);
     }
 
     /// Removes an entry, if it is there.

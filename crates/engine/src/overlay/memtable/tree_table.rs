@@ -64,14 +64,15 @@ impl TreeTable {
         had_value: impl Fn(usize) -> Option<bool>,
     ) -> u64 {
         let (mut flags, mut written) = (0, 0);
-        for (position, mut stored) in writes.iter().enumerate() {
+        let entries = writes.iter().enumerate().map(|(position, mut stored)| {
             if let Some(had_value) = had_value(position) {
                 stored.note_replaces(had_value);
             }
             flags |= stored.flags();
             written += stored.len() as u64;
-            self.blocks.insert(Versioned { sequence, stored });
-        }
+            Versioned { sequence, stored }
+        });
+        self.blocks.insert_ascending(entries);
         let count = u64::from(writes.count);
         let mut journal = self.journal();
         // Transactions are inserted side by side, nearly in their order: the place is near the end.

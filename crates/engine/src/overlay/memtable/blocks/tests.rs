@@ -78,6 +78,27 @@ fn blocks_do_what_a_sorted_map_does() {
     });
 }
 
+/// As transactions insert: some entries at once, in order, near one another or far apart.
+#[test]
+fn entries_that_ascend_are_inserted_as_each_by_itself() {
+    for_seeds(40, |mut random| {
+        let (blocks, mut model) = (Blocks::new(&recycler()), Model::new());
+        let keys = 1 + random.below(3_000);
+        for sequence in 1..=60u64 {
+            let (mut number, reach) = (random.below(keys), 1 + random.below(200));
+            let mut entries = Vec::new();
+            for _ in 0..random.below(120) {
+                entries.push(versioned(&number.to_be_bytes(), sequence));
+                number += 1 + random.below(reach);
+            }
+            model.extend(entries.iter().map(|entry| (name(entry), ())));
+            blocks.insert_ascending(entries.into_iter());
+            assert_eq!(blocks.check(), Ok(model.len()));
+        }
+        compare(&blocks, &model, &[], Sequence(60));
+    });
+}
+
 #[test]
 fn threads_insert_side_by_side_while_others_read() {
     const WRITERS: u64 = 4;
@@ -112,13 +133,25 @@ fn threads_insert_side_by_side_while_others_read() {
             .map(|writer| {
                 let blocks = &blocks;
                 scope.spawn(move || {
-                    for number in 0..COUNT {
-                        let sequence = 2 + number * WRITERS + writer;
-                        let key = sequence.wrapping_mul(0x9E37_79B9) % 97_000;
-                        let entry = versioned(&key.to_be_bytes(), sequence);
-                        blocks.insert(entry.clone());
-                        let found = blocks.newest(entry.stored.key(), entry.sequence).unwrap();
-                        assert_eq!(found.sequence, entry.sequence);
+                    let sequence_of = |number: u64| 2 + number * WRITERS + writer;
+                    let key_of = |number: u64| {
+                        (sequence_of(number).wrapping_mul(0x9E37_79B9) % 97_000).to_be_bytes()
+                    };
+                    for number in (0..COUNT).step_by(3) {
+                        // Two transactions of one entry, and one of two that lie side by side.
+                        let [first, second, third] = [0, 1, 2].map(|more| number + more);
+                        let one = versioned(&key_of(first), sequence_of(first));
+                        let other = versioned(&key_of(second), sequence_of(second));
+                        let behind = [&key_of(first)[..], &[1]].concat();
+                        let both = [&key_of(first)[..], &behind]
+                            .map(|key| versioned(key, sequence_of(third)));
+                        blocks.insert(one.clone());
+                        blocks.insert(other.clone());
+                        blocks.insert_ascending(both.clone().into_iter());
+                        for entry in [one, other].iter().chain(&both) {
+                            let found = blocks.newest(entry.stored.key(), entry.sequence).unwrap();
+                            assert_eq!(found.sequence, entry.sequence);
+                        }
                     }
                 })
             })
@@ -127,5 +160,6 @@ fn threads_insert_side_by_side_while_others_read() {
         stop.store(true, Atomic::Relaxed);
         reader.join().unwrap();
     });
-    assert_eq!(blocks.check(), Ok((1000 + WRITERS * COUNT) as usize));
+    // Four of each three.
+    assert_eq!(blocks.check(), Ok((1000 + WRITERS * COUNT / 3 * 4) as usize));
 }
