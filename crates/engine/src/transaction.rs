@@ -1,6 +1,7 @@
 //! Transactions: private writes over a snapshot.
 
 pub(crate) mod difference;
+mod free_range;
 pub(crate) mod held_locks;
 mod read;
 mod statements;
@@ -27,6 +28,7 @@ use crate::shared::Shared;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::read_set::{ReadSet, ReadSetMark};
 use crate::snapshot::{KeepGoing, Snapshot};
+use crate::transaction::free_range::FreeRange;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
 use crate::transaction::write_set::WriteSet;
 use crate::write_memory::WriteReservation;
@@ -69,6 +71,8 @@ pub struct Transaction {
     has_read: AtomicBool,
     /// The reads that its client may rely on, if the transaction is interactive.
     reads: Option<Mutex<ReadSet>>,
+    /// Keys without a value in the snapshot.
+    free_range: FreeRange,
     /// Whether it gives space back; see `space`.
     gives_back: bool,
     /// The term of keeping the log in which it began.
@@ -125,6 +129,7 @@ impl Transaction {
             held_locks,
             has_read: AtomicBool::new(is_interactive),
             reads: is_interactive.then(Mutex::default),
+            free_range: FreeRange::default(),
             gives_back: false,
             term,
             requires: None,

@@ -10,6 +10,7 @@ mod counts;
 mod crashes;
 mod differences;
 mod doubts;
+mod free_keys;
 mod hot_keys;
 mod interactive;
 mod large;

@@ -55,11 +55,11 @@ impl CollectionWriter<'_> {
 
     /// The key under which a new document is to lie.
     pub(super) fn free_key(
-        &self,
+        &mut self,
         documents: TreeId,
         document: Document<'_>,
     ) -> Result<Bytes, Error> {
-        let mut is_taken = |key: &Bytes| Ok(self.transaction.get(documents, key)?.is_some());
+        let mut is_taken = |key: &Bytes| Ok(!self.transaction.is_free(documents, key)?);
         if let Some(series) = &self.series {
             return series.free_place(document, &mut is_taken);
         }
