@@ -208,6 +208,11 @@ impl RecordHeader {
         Some((header, Chain(checksum)))
     }
 
+    /// What a header says of how much is durable, if these bytes are one: they aren't checked.
+    pub fn unchecked_synced(bytes: &[u8; RECORD_HEADER_BYTES]) -> LogOffset {
+        LogOffset(get_u64(bytes, OFFSET_RECORD_SYNCED))
+    }
+
     /// Bytes of the whole record, gap included.
     pub fn record_bytes(&self) -> u64 {
         record_bytes(self.payload_bytes as usize) as u64
