@@ -24,6 +24,9 @@ const SILENT_DATABASES: &[&str] = &["admin", "config", "local"];
 /// The prefix of the names of collections whose changes have no events.
 const SILENT_PREFIX: &str = "system.";
 
+/// About how many bytes a scope takes.
+const SCOPE_BYTES: usize = 128;
+
 /// The kind of event. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
@@ -127,7 +130,8 @@ impl EventRecorder {
         if !engine.records_events() || is_silent {
             return None;
         }
-        let mut scope = DocumentBuilder::new();
+        // Most fit: it is made for each write.
+        let mut scope = DocumentBuilder::with_capacity(SCOPE_BYTES);
         scope.append("d", Value::String(database)).append("b", Value::String(branch));
         scope
             .append("c", Value::String(collection))
@@ -151,19 +155,40 @@ impl EventRecorder {
         facts: Document<'_>,
         content: EventContent,
     ) {
-        let mut head = vec![kind as u8];
-        if !facts.is_empty() {
-            head.extend_from_slice(facts.as_bytes());
-        }
-        transaction.record_event(ChangeEvent {
-            scope: self.scope.clone(),
-            head: head.into(),
-            content,
-        });
+        transaction.record_event(self.event(kind, facts, content));
+    }
+
+    /// The event of a document that is inserted: the content.
+    pub fn insertion(&self, content: EventContent) -> ChangeEvent {
+        self.event(EventKind::Insert, Document::empty(), content)
+    }
+
+    fn event(&self, kind: EventKind, facts: Document<'_>, content: EventContent) -> ChangeEvent {
+        let letter = kind.letter();
+        let head = match facts.is_empty() {
+            true => Bytes::from_static(letter),
+            false => [letter, facts.as_bytes()].concat().into(),
+        };
+        ChangeEvent { scope: self.scope.clone(), head, content }
     }
 }
 
 impl EventKind {
+    /// The head of an event without facts. Each letter as it is stored, so that no memory is asked
+    /// for by an insertion.
+    fn letter(self) -> &'static [u8] {
+        const LETTERS: &[u8; 1 << u8::BITS] = &{
+            let mut letters = [0; 1 << u8::BITS];
+            let mut letter = 0;
+            while letter < letters.len() {
+                letters[letter] = letter as u8;
+                letter += 1;
+            }
+            letters
+        };
+        &LETTERS[self as usize..][..1]
+    }
+
     /// Whether only clients that ask for expanded events get it.
     pub fn is_expanded(self) -> bool {
         matches!(

@@ -259,8 +259,7 @@ impl<'t> CollectionWriter<'t> {
             let id_key = writer.free_key(documents, document.view())?;
             let is_recorded = writer.records_whole(document);
             let value = writer.store_document(document, None, is_recorded)?;
-            writer.transaction.put_new(documents, id_key.clone(), value.clone())?;
-            writer.record_insert(&id_key, document, &value);
+            writer.put_inserted(documents, &id_key, document, value)?;
             writer.note_inserted(&id_key, document.as_bytes().len() as u64)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
         })?;

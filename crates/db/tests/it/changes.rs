@@ -261,3 +261,27 @@ fn events_of_large_documents_hardly_lengthen_the_log() {
     let bytes = logged(true, &large, renew);
     assert!(bytes < (2 << 20) * 23 / 20, "two replacements by 1 MB each: {bytes}");
 }
+
+/// Documents in the order of their `_id`s have one event, however many they are: the log has them
+/// anyway.
+#[test]
+fn events_of_inserts_hardly_lengthen_the_log() {
+    let insert = |ids: fn(u32) -> u32| {
+        move |shop: &Database, round: u32| {
+            let documents = (0..200).map(|number| {
+                let mut document = DocumentBuilder::new();
+                document.append("_id", Value::Int64(i64::from(1_000 * round + ids(number))));
+                document.append("text", Value::String(&"x".repeat(100)));
+                document.build()
+            });
+            try_insert(shop, "things", &documents.collect::<Vec<_>>());
+        }
+    };
+    let first = document! { "_id": -1 };
+    let more = |ids| logged(true, &first, insert(ids)) - logged(false, &first, insert(ids));
+    let ascending = more(|number| number);
+    assert!(ascending < 400, "two inserts of 200 in order: {ascending}");
+    // Each by itself, but no scope twice.
+    let descending = more(|number| 200 - number);
+    assert!(descending < 400 + 2 * 200 * 10, "in another order: {descending}");
+}

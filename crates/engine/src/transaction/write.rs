@@ -11,6 +11,7 @@ use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{TreeError, Value};
 
 use super::Transaction;
+use crate::change_event::ChangeEvent;
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::overlay::run::DELETION_FLAG;
@@ -36,6 +37,29 @@ impl Transaction {
     pub fn put_new(&mut self, tree: TreeId, key: Bytes, value: Value) -> Result<(), EngineError> {
         self.note_read();
         self.write(tree, key, StagedWrite::knowing(Some(value), false))
+    }
+
+    /// As [`Transaction::put_new`], with the event whose content the value is
+    /// ([`EventContent::Written`](crate::EventContent::Written)); as
+    /// [`Transaction::record_event`], but it needn't look the value up.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn put_new_recorded(
+        &mut self,
+        tree: TreeId,
+        key: Bytes,
+        value: Value,
+        event: ChangeEvent,
+    ) -> Result<(), EngineError> {
+        self.note_read();
+        let write = StagedWrite::knowing(Some(value), false);
+        self.prepare(tree, &key, write.value.as_ref())?;
+        match self.shared.kept.is_on() {
+            true => self.own.write_recorded((tree, key), write, event),
+            false => self.own.write(tree, key, write),
+        }
+        self.check_size()
     }
 
     /// As [`Transaction::put_new`], of a key that has a value.

@@ -1,6 +1,7 @@
 //! The write set of a transaction, and how it is rolled back to a savepoint.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
+use std::num::NonZeroU32;
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -30,12 +31,15 @@ pub(crate) struct StagedWrite {
     pub difference: Option<Box<Difference>>,
     /// Whether the key had a value before the transaction, if that is known.
     pub had_value: Option<bool>,
+    /// The event whose content the value is, counted from 1: the log has it once. After a rollback
+    /// it may be another event's number, so its content is compared.
+    event: Option<NonZeroU32>,
 }
 
 impl StagedWrite {
     /// A write of which nothing else is known.
     pub fn of(value: Option<Value>) -> StagedWrite {
-        StagedWrite { value, difference: None, had_value: None }
+        StagedWrite { value, difference: None, had_value: None, event: None }
     }
 
     /// A write of a key of which it is known whether it had a value before.
@@ -243,6 +247,32 @@ impl WriteSet {
 
     /// Records an event.
     pub fn record_event(&mut self, event: ChangeEvent) {
+        let number = self.next_event();
+        if let EventContent::Written { tree, key, .. } = &event.content
+            && let Some(written) = self.writes.get_mut(tree).and_then(|writes| writes.get_mut(key))
+        {
+            written.event = number;
+        }
+        self.push_event(event);
+    }
+
+    /// As `write`, and records an event whose content is the value: it isn't looked up again.
+    pub fn write_recorded(
+        &mut self,
+        (tree, key): (TreeId, Bytes),
+        mut write: StagedWrite,
+        event: ChangeEvent,
+    ) {
+        write.event = self.next_event();
+        self.write(tree, key, write);
+        self.push_event(event);
+    }
+
+    fn next_event(&self) -> Option<NonZeroU32> {
+        u32::try_from(self.events.len() + 1).ok().and_then(NonZeroU32::new)
+    }
+
+    fn push_event(&mut self, event: ChangeEvent) {
         self.bytes += event.bytes();
         self.events.push(event);
         self.note(Undo::ChangeEvent);
@@ -373,7 +403,7 @@ impl WriteSet {
     /// Turns the writes into what the log and the memtable take, and what is known of the keys.
     pub fn into_record(mut self, next_tree_id: u64) -> (Record, Befores) {
         let events = std::mem::take(&mut self.events);
-        let mut wanted = self.event_values(&events);
+        let mut places = EventPlaces::of(&events);
         let mut record = Record {
             next_tree_id,
             bases: self.bases.into_iter().collect(),
@@ -384,11 +414,12 @@ impl WriteSet {
         record.writes.reserve(self.writes.len());
         for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
-            for (key, StagedWrite { value, difference, had_value }) in writes {
+            for (key, StagedWrite { value, difference, had_value, event }) in writes {
                 if let Some(had_value) = had_value {
                     befores.note(position, had_value);
                 }
-                let is_event_content = !wanted.is_empty() && wanted.place(tree, &key, position);
+                let is_event_content =
+                    event.is_some_and(|event| places.note(event, value.as_ref(), position));
                 // Events are read by followers, which don't have the former value.
                 if let Some(difference) = difference.filter(|_| !is_event_content) {
                     let Difference { value, chunks } = *difference;
@@ -403,25 +434,10 @@ impl WriteSet {
         record.find_repeats();
         keep_whole_where_in_event(&mut record, &events);
         if !events.is_empty() {
-            record.event = Some(change_event::encode(&events, |number| wanted.position_of(number)));
+            let encoded = change_event::encode(&events, |number| places.position_of(number));
+            record.event = Some(encoded);
         }
         (record, befores)
-    }
-
-    /// The values of events that the record has, too, as the events have them.
-    fn event_values(&self, events: &[ChangeEvent]) -> ChangeValues {
-        let mut wanted = ChangeValues::default();
-        for (number, one) in events.iter().enumerate() {
-            let EventContent::Written { tree, key, content } = &one.content else { continue };
-            let written = self.writes.get(tree).and_then(|writes| writes.get(key));
-            let value = written.and_then(|written| written.value.as_ref());
-            if let Some(Value { content: Content::Inline(last), .. }) = value
-                && last == content
-            {
-                wanted.numbers.entry((*tree, key.clone())).or_default().push(number);
-            }
-        }
-        wanted
     }
 }
 
@@ -446,29 +462,42 @@ fn keep_whole_where_in_event(record: &mut Record, events: &[ChangeEvent]) {
 }
 
 /// The positions in a record of the values that events refer to.
-#[derive(Default)]
-struct ChangeValues {
-    /// By the entry: the numbers of the events that name it.
-    numbers: HashMap<(TreeId, Bytes), Vec<usize>>,
-    /// By the number of the event: the entry's position.
-    positions: HashMap<usize, u32>,
+struct EventPlaces<'a> {
+    events: &'a [ChangeEvent],
+    /// By the event's number.
+    positions: Vec<u32>,
 }
 
-impl ChangeValues {
-    fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
+/// The position of no entry: a record has fewer.
+const NO_POSITION: u32 = u32::MAX;
+
+impl<'a> EventPlaces<'a> {
+    fn of(events: &'a [ChangeEvent]) -> EventPlaces<'a> {
+        EventPlaces { events, positions: vec![NO_POSITION; events.len()] }
     }
 
-    /// Notes where an entry stands; returns whether it is wanted.
-    fn place(&mut self, tree: TreeId, key: &Bytes, position: usize) -> bool {
-        let Some(numbers) = self.numbers.get(&(tree, key.clone())) else { return false };
-        let position = u32::try_from(position).expect("a transaction's limit is below 4 GiB");
-        self.positions.extend(numbers.iter().map(|number| (*number, position)));
-        true
+    /// Notes that the value of an event stands at `position`; returns whether the event has it.
+    fn note(&mut self, event: NonZeroU32, value: Option<&Value>, position: usize) -> bool {
+        let number = event.get() as usize - 1;
+        let content = self.events.get(number).map(|event| &event.content);
+        let (
+            Some(EventContent::Written { content, .. }),
+            Some(Value { content: Content::Inline(value), .. }),
+        ) = (content, value)
+        else {
+            return false;
+        };
+        // Mostly they are the same bytes.
+        let is_same = std::ptr::eq(&content[..], &value[..]) || content == value;
+        if is_same {
+            let position = u32::try_from(position).expect("a transaction's limit is below 4 GiB");
+            self.positions[number] = position;
+        }
+        is_same
     }
 
     fn position_of(&self, number: usize) -> Option<u32> {
-        self.positions.get(&number).copied()
+        Some(self.positions[number]).filter(|position| *position != NO_POSITION)
     }
 }
 

@@ -9,13 +9,16 @@ use bytes::Bytes;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue};
-use frond_engine::EventContent;
+use frond_engine::{EventContent, TreeId};
 use frond_tree::{Content, Value};
 
 use super::CollectionWriter;
 use crate::error::Error;
 use crate::event::{EventKind, EventRecorder, difference};
 use crate::large::{self, damaged};
+
+/// About what facts take besides a description: a short key, and names.
+const FACTS_BYTES: usize = 64;
 
 /// The kind of change that change streams see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,11 +43,15 @@ impl CollectionWriter<'_> {
     /// Whether an event can have all of a document that is written, where it doesn't have what
     /// changed.
     pub(super) fn records_whole(&mut self, document: &DocumentBuf) -> bool {
-        document.as_bytes().len() <= DOCUMENT_BYTES_MAX && self.recorder().is_some()
+        document.as_bytes().len() <= DOCUMENT_BYTES_MAX && self.recorder_ref().is_some()
     }
 
     /// The recorder of this collection's events; `None` if there are to be none.
     pub(super) fn recorder(&mut self) -> Option<EventRecorder> {
+        self.recorder_ref().cloned()
+    }
+
+    fn recorder_ref(&mut self) -> Option<&EventRecorder> {
         if self.is_silent {
             return None;
         }
@@ -54,12 +61,31 @@ impl CollectionWriter<'_> {
             let engine = self.database.frond().engine();
             self.recorder = Some(EventRecorder::of_collection(engine, scope, uuid));
         }
-        self.recorder.clone().flatten()
+        self.recorder.as_ref().and_then(Option::as_ref)
     }
 
-    /// Records the event of a document that was inserted as `value`.
-    pub(super) fn record_insert(&mut self, id_key: &Bytes, document: &DocumentBuf, value: &Value) {
-        self.record_document(EventKind::Insert, id_key, document, value);
+    /// Puts a new document, stored as `value`, under `id_key`, and records its event.
+    pub(super) fn put_inserted(
+        &mut self,
+        tree: TreeId,
+        id_key: &Bytes,
+        document: &DocumentBuf,
+        value: Value,
+    ) -> Result<(), Error> {
+        let key = id_key.clone();
+        if let Content::Inline(content) = &value.content {
+            let event = self.recorder_ref().map(|recorder| {
+                let (key, content) = (id_key.clone(), content.clone());
+                recorder.insertion(EventContent::Written { tree, key, content })
+            });
+            return Ok(match event {
+                Some(event) => self.transaction.put_new_recorded(tree, key, value, event)?,
+                None => self.transaction.put_new(tree, key, value)?,
+            });
+        }
+        self.transaction.put_new(tree, key, value.clone())?;
+        self.record_document(EventKind::Insert, id_key, document, &value);
+        Ok(())
     }
 
     /// Records the event of a large document that was inserted.
@@ -210,7 +236,8 @@ impl CollectionWriter<'_> {
 
 /// The key of an event's document, and what changed.
 fn keyed(document: Document<'_>, description: Option<Document<'_>>) -> DocumentBuf {
-    let mut facts = DocumentBuilder::new();
+    let described = description.map_or(0, |description| description.as_bytes().len());
+    let mut facts = DocumentBuilder::with_capacity(described + FACTS_BYTES);
     facts.begin_document("key");
     facts.append("_id", document.get("_id").unwrap_or(BsonValue::Null)).end();
     if let Some(description) = description {
