@@ -6,7 +6,8 @@
 //!    so is one that is older than what it sent.
 //!    An empty one may take over if its operator says so.
 //! 2. HEAD is swapped to this directory and an epoch that is higher by one. From then on no other
-//!    swaps it: its condition is broken.
+//!    swaps it: its condition is broken. Where the leader that is deposed was faster, what it has
+//!    put there is taken over.
 //! 3. A directory without a manifest gets HEAD's.
 //! 4. Objects of earlier epochs that HEAD doesn't list count as dropped: their writers can't list
 //!    them any more, and readers may hold them yet. Slots of the log that it doesn't need go at
@@ -38,6 +39,8 @@ use crate::manifest::{self, MANIFEST_NAMES, PublishError};
 
 /// The id of a directory that reads, and leads nothing.
 pub(super) const NOBODY: Nonce = [0; 16];
+/// How often HEAD is swapped that its leader swaps meanwhile: it does so once a second at most.
+const SWAPS_MAX: u32 = 16;
 
 /// A line that is led.
 pub(super) struct Lead {
@@ -86,7 +89,7 @@ pub(super) fn take(
     let member = member.filter(|member| member.id != NOBODY);
     let head = found.as_ref().map(|(head, _)| head);
     check(disk, member.as_ref(), has_manifest, (head, options))?;
-    let id = match member {
+    let id = match &member {
         Some(member) => member.id,
         None => {
             let id = nonce(&*machine.chance);
@@ -102,10 +105,9 @@ pub(super) fn take(
     };
     let mut taken = match (&options.clone_of, found) {
         (Some(source), None) => pins::begin_clone(holder, bucket, source, id)?,
-        (_, mut found) => {
-            let notices = renew_pins(&holder, own, found.as_mut().map(|(head, _)| head))?;
-            Lead { notices, ..swap(&*machine.chance, bucket, found, id)? }
-        }
+        (_, found) => depose(&holder, own, (found, id), |head| {
+            check(disk, member.as_ref(), has_manifest, (head, options))
+        })?,
     };
     let places = Places::of(own, &taken.head)?;
     (taken.lost, taken.left) = compare_with_list(&places, &taken.head);
@@ -116,6 +118,33 @@ pub(super) fn take(
         begin_with(disk, &taken.head.manifest)?;
     }
     Ok(taken)
+}
+
+/// Swaps HEAD to the directory `id`, if `check` allows that for each HEAD that is found. Until then
+/// its leader swaps it, too, whenever it sends packs; and the last swap of a process that was killed
+/// may come late.
+fn depose(
+    holder: &Holder<'_>,
+    own: &Arc<dyn Bucket>,
+    (mut found, id): (Option<(Head, ObjectVersion)>, Nonce),
+    check: impl Fn(Option<&Head>) -> Result<(), StoreError>,
+) -> Result<Lead, StoreError> {
+    let led_by = |found: &Option<(Head, ObjectVersion)>| {
+        found.as_ref().map(|(head, _)| (head.leader, head.epoch))
+    };
+    for _ in 0..SWAPS_MAX {
+        let notices = renew_pins(holder, own, found.as_mut().map(|(head, _)| head))?;
+        let was_led_by = led_by(&found);
+        if let Some(lead) = swap(holder.chance, &**own, found, id)? {
+            return Ok(Lead { notices, ..lead });
+        }
+        found = load_head(&**own)?;
+        if was_led_by.is_none() || led_by(&found) != was_led_by {
+            return Err(refused("another directory took the lead just now".to_owned()));
+        }
+        check(found.as_ref().map(|(head, _)| head))?;
+    }
+    Err(refused(format!("{} is sent to all the time: try again", holder.place)))
 }
 
 /// Renews the pins of a line, before it is swapped. Returns what the operator is to read.
@@ -238,16 +267,16 @@ fn check_not_older(disk: &dyn Disk, head: &Head, place: &str) -> Result<(), Stor
     )))
 }
 
-/// Swaps HEAD to this directory, in the next epoch.
+/// Swaps HEAD to this directory, in the next epoch. `None` if it isn't what was found any more.
 ///
 /// # Errors
-/// [`StoreError::Io`] if the bucket doesn't answer, or another directory was faster.
+/// [`StoreError::Io`] if the bucket doesn't answer.
 pub(super) fn swap(
     chance: &dyn Chance,
     bucket: &dyn Bucket,
     found: Option<(Head, ObjectVersion)>,
     id: Nonce,
-) -> Result<Lead, StoreError> {
+) -> Result<Option<Lead>, StoreError> {
     let (head, was) = match found {
         Some((head, was)) => (head, Some(was)),
         None => (Head::default(), None),
@@ -264,9 +293,7 @@ pub(super) fn swap(
         Some(was) => swap_until_known(bucket, HEAD_NAME, &was, &bytes),
         None => create_until_known(bucket, HEAD_NAME, &bytes),
     };
-    let lost = || refused("another directory took the lead just now".to_owned());
-    let version = swapped.map_err(store_error)?.ok_or_else(lost)?;
-    Ok(Lead::new(head, version))
+    Ok(swapped.map_err(store_error)?.map(|version| Lead::new(head, version)))
 }
 
 pub(super) fn has_manifest(disk: &dyn Disk) -> Result<bool, StoreError> {

@@ -9,6 +9,7 @@ mod locations;
 mod pins;
 mod purge;
 mod reader;
+mod takes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -24,6 +24,7 @@ use crate::bucket::{Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swa
 use crate::error::StoreError;
 use crate::io::Chance;
 use crate::tiered::format::{HEAD_NAME, Head, SlotId};
+use crate::tiered::head::refused;
 use crate::tiered::lead;
 
 /// The safeguard that is taken out.
@@ -245,6 +246,7 @@ fn succeed(script: &Arc<Script>, own: u8, known: &mut Vec<u8>) -> Result<(), Sto
     let head = Head::parse(&bytes)?;
     let (before, first) = (head.epoch, head.slot);
     let led = lead::swap(&Own(own), &**script, Some((head, was)), [own; 16])?;
+    let led = led.ok_or_else(|| refused("another took the lead".to_owned()))?;
     let epoch = if script.without == Without::Epoch { before } else { led.head.epoch };
     let slots = Slots::new(Arc::clone(script) as _, epoch, first, Duration::ZERO);
     let mut found = Vec::new();
