@@ -7,7 +7,8 @@
 //! 1. The records are loaded and the database settles.
 //! 2. Each mix runs in a closed loop with eight clients.
 //! 3. The mix A (half updates) runs with 1, 8, 35, 70, 105 ... clients until the 95th percentile
-//!    passes 5 ms: the publication's curve, with the last point below it.
+//!    passes 5 ms, or further if that was asked for: the publication's curve, with the last point
+//!    below it.
 //! 4. The mix A runs in an open loop over 500 connections; the highest rate whose 95th percentile
 //!    is below 5 ms is found by bisection.
 //! 5. Cold: the database is stopped, the operating system's caches are dropped, the database is
@@ -22,7 +23,6 @@ use std::time::Duration;
 use crate::drive::{Client, Measured, Span, closed_loop, open_loop};
 use crate::query::{CollectionSpec, Kind};
 use crate::results::{Better, Case};
-use crate::scale::Scale;
 use crate::target::{Capabilities, Failure};
 use crate::workload::{Context, Original, Workload};
 
@@ -83,8 +83,10 @@ fn records(context: &Context<'_>) -> Result<u64, Failure> {
     context.parameters.number("ycsb.records", own)
 }
 
-fn connections(scale: Scale) -> usize {
-    scale.pick(50, 500, 500)
+fn connections(context: &Context<'_>) -> Result<usize, Failure> {
+    let own = context.scale.pick(50, 500, 500);
+    let count = context.parameters.number("ycsb.connections", own)?;
+    usize::try_from(count).map_err(Failure::other)
 }
 
 fn load(context: &Context<'_>) -> Result<Arc<Shared>, Failure> {
@@ -164,6 +166,8 @@ fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
     let steps = [1, 8].into_iter().chain((1..).map(|step| step * 35));
     let clients_max = context.scale.pick(70, 700, 1_050);
     let clients_max = context.parameters.number("ycsb.clients-max", clients_max)?;
+    // The curve goes on so far, however long the latencies are.
+    let clients_shown = context.parameters.number("ycsb.clients-shown", 0)?;
     let (mut below, mut above) = (0, 0);
     for count in steps.take_while(|count| *count as u64 <= clients_max) {
         context.progress.say(&format!("mix A, {count} clients"));
@@ -181,7 +185,7 @@ fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure>
         }
         above += 1;
         // One late pass may have been another process's doing.
-        if above == 2 {
+        if above >= 2 && clients_shown <= count as u64 {
             break;
         }
     }
@@ -229,7 +233,7 @@ fn probe(
 
 /// The highest rate of arrivals that is answered in time.
 fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
-    let count = connections(context.scale);
+    let count = connections(context)?;
     let mut connections = clients(context, shared, &MIXES[0], count)?;
     // A connection's first operations prepare statements and fill caches: that isn't what is asked.
     let warming = Span {
