@@ -88,6 +88,7 @@ impl Engine {
             reserve_bytes,
             cache_bytes: options.cache_bytes,
             index_cache_bytes: options.index_cache_bytes,
+            keys_memory_max: options.keys_memory_max,
             slow_read_micros: options.slow_read_micros,
         };
         Ok(LocalStore::open(machine, local)?)

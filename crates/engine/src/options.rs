@@ -13,6 +13,9 @@ pub struct EngineOptions {
     /// Bytes of pages of packs' indexes kept in memory: 40 bytes a chunk of those that are looked
     /// for often.
     pub index_cache_bytes: u64,
+    /// Bytes of memory for the keys that show which pack may hold a chunk, 10 for each; the rest
+    /// lies in a file without a name in the data directory, 8 bytes for each.
+    pub keys_memory_max: u64,
     /// A read of a chunk that takes so many microseconds came from a disk, not from the system's
     /// cache: what it was for is worth more memory.
     pub slow_read_micros: i64,
@@ -107,6 +110,7 @@ impl Default for EngineOptions {
         EngineOptions {
             cache_bytes: 128 << 20,
             index_cache_bytes: 8 << 20,
+            keys_memory_max: LocalOptions::default().keys_memory_max,
             slow_read_micros: LocalOptions::default().slow_read_micros,
             memtable_bytes_max: MEMTABLE_BYTES_MAX,
             overlay_percent_max: 25,
@@ -144,19 +148,23 @@ const WRITES_SHARE: u64 = 8;
 const WRITES_BYTES_MIN: u64 = 16 << 20;
 const WRITES_BYTES_MAX: u64 = 512 << 20;
 
+/// The part of the memory for the keys of chunks, 10 bytes each.
+const KEYS_SHARE: u64 = 8;
+
 impl EngineOptions {
     /// The default options with one budget of memory. Of what the process leaves of it (about 32 MB
     /// are needed in any case; of a small budget half), three eighths are for decompressed chunks,
     /// a sixteenth for pages of packs' indexes, and a quarter at most for memtables (the active one
     /// and those that wait to be flushed). The rest is for what isn't known ahead: filters of runs
-    /// (about 10 bits for each key that was written since its tree was folded), 8 bytes for each
-    /// chunk that is stored, what folds have in hand, and what the layers above need.
+    /// (about 10 bits for each key that was written since its tree was folded), an eighth at most for
+    /// what shows where chunks lie, what folds have in hand, and what the layers above need.
     pub fn for_memory(bytes: u64) -> EngineOptions {
         let shared = bytes.saturating_sub(PROCESS_BYTES).max(bytes / 2);
         let memtable = (shared / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
         EngineOptions {
             cache_bytes: shared / 8 * 3,
             index_cache_bytes: shared / 16,
+            keys_memory_max: shared / KEYS_SHARE,
             memtable_bytes_max: memtable,
             snapshots_bytes_max: bytes / SNAPSHOTS_SHARE,
             writes_bytes_max: (bytes / WRITES_SHARE).clamp(WRITES_BYTES_MIN, WRITES_BYTES_MAX),
@@ -170,6 +178,7 @@ impl EngineOptions {
         EngineOptions {
             cache_bytes: own.cache_bytes.min(most.cache_bytes),
             index_cache_bytes: own.index_cache_bytes.min(most.index_cache_bytes),
+            keys_memory_max: own.keys_memory_max.min(most.keys_memory_max),
             memtable_bytes_max: own.memtable_bytes_max.min(most.memtable_bytes_max),
             snapshots_bytes_max: own.snapshots_bytes_max.min(most.snapshots_bytes_max),
             writes_bytes_max: own.writes_bytes_max.min(most.writes_bytes_max),
@@ -188,7 +197,7 @@ mod tests {
             let bytes = megabytes << 20;
             let options = EngineOptions::for_memory(bytes);
             let memtables = options.memtable_bytes_max * (SEALED_COUNT_MAX as u64 + 1);
-            let caches = options.cache_bytes + options.index_cache_bytes;
+            let caches = options.cache_bytes + options.index_cache_bytes + options.keys_memory_max;
             let left = (bytes - (memtables + caches)) >> 20;
             assert!(PROCESS_BYTES.min(bytes / 2) >> 20 <= left, "{megabytes} MB: {left} MB left");
             assert!(bytes < caches * 5 || megabytes < 64, "{megabytes} MB");

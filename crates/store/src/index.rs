@@ -1,10 +1,11 @@
 //! The index of all chunks: by name in memory for open packs, on disk for sealed ones.
 //!
 //! 1. Chunks of open packs are few ([`crate::pack::writer::PACK_CHUNKS_MAX`]), and known by name.
-//! 2. Of a chunk in a sealed pack, 8 bytes are in memory ([`Keys`]): they show which packs may hold
-//!    it. Whether one does, and where, is found in a page of the pack's index
+//! 2. Of a chunk in a sealed pack there are 8 bytes ([`Keys`]), in memory or in a file: they show
+//!    which packs may hold it. Whether one does, and where, is found in a page of the pack's index
 //!    ([`crate::pack::table`]). A thread that holds the index's lock reads no page; so a search is
-//!    made without it, and confirmed under it ([`Index::is_at`]) where that matters.
+//!    made without it, and confirmed under it ([`Index::is_at`]) where that matters. What keys it
+//!    needs of the file is read before the lock is taken ([`KeysRead`]).
 //!
 //! *Invariants*
 //! 1. A chunk lies in one place that is in force, however many packs hold its bytes.
@@ -18,11 +19,10 @@ mod keys;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use self::keys::Keys;
-pub(crate) use self::keys::PackPairs;
+pub(crate) use self::keys::{Keys, KeysBuilder, KeysRead, Pair};
 use crate::chunk::ChunkHash;
 use crate::damage::{FrameDamage, Hole, HoleOrigin};
-use crate::hash::{NameBeginning, NameHasherBuilder};
+use crate::hash::NameHasherBuilder;
 use crate::location::{FrameOffset, Location, PackNumber, PackedChunk};
 use crate::manifest::{SetAside, SetAsideReason};
 use crate::pack::Pack;
@@ -52,6 +52,21 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// One of packs that aren't added yet, whose chunks have these keys.
+    pub(crate) fn of_keys(sealed: Keys) -> Index {
+        Index { sealed, ..Index::default() }
+    }
+
+    /// The keys of sealed packs.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.sealed
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn keys_mut(&mut self) -> &mut Keys {
+        &mut self.sealed
+    }
+
     pub(crate) fn packs(&self) -> &BTreeMap<PackNumber, Arc<Pack>> {
         &self.packs
     }
@@ -73,12 +88,17 @@ impl Index {
 
     /// Sets aside the frame in which `damage` was found, as far as `hash` goes: if that lies there,
     /// it is lost until it is put again. Returns whether it lay there.
-    pub(crate) fn set_aside(&mut self, hash: ChunkHash, damage: FrameDamage) -> bool {
-        if !self.is_at(hash, &damage.at) {
+    pub(crate) fn set_aside(
+        &mut self,
+        hash: ChunkHash,
+        damage: FrameDamage,
+        read: &KeysRead,
+    ) -> bool {
+        if !self.is_at(hash, &damage.at, read) {
             return false;
         }
         match damage.at.position {
-            Some(_) => self.remove_sealed(hash, damage.at.pack),
+            Some(_) => self.remove_sealed(hash, damage.at.pack, read),
             None => drop(self.open.remove(&hash)),
         }
         self.note_lost(hash, damage);
@@ -135,13 +155,13 @@ impl Index {
     }
 
     /// Returns where `hash` is or may be.
-    pub(crate) fn look(&self, hash: ChunkHash) -> Known {
+    pub(crate) fn look(&self, hash: ChunkHash, read: &KeysRead) -> Known {
         if let Some(at) = self.open.get(&hash) {
             return Known::Here(Arc::clone(&self.packs[&at.pack]), *at);
         }
         let is_there =
             |pack: &PackNumber| self.gone.is_empty() || !self.gone.contains(&(*pack, hash));
-        let packs = self.sealed.packs(hash).filter(is_there);
+        let packs = self.sealed.packs(hash, read).into_iter().filter(is_there);
         Known::Perhaps(packs.map(|pack| Arc::clone(&self.packs[&pack])).collect())
     }
 
@@ -156,16 +176,16 @@ impl Index {
     }
 
     /// Whether `hash`, which the sealed pack `pack` holds, is in force there.
-    pub(crate) fn lies_in(&self, hash: ChunkHash, pack: PackNumber) -> bool {
+    pub(crate) fn lies_in(&self, hash: ChunkHash, pack: PackNumber, read: &KeysRead) -> bool {
         !self.open.contains_key(&hash)
-            && self.sealed.contains(hash, pack)
+            && self.sealed.contains(hash, pack, read)
             && !self.gone.contains(&(pack, hash))
     }
 
     /// Whether `hash` still lies where a search found it.
-    pub(crate) fn is_at(&self, hash: ChunkHash, at: &Location) -> bool {
+    pub(crate) fn is_at(&self, hash: ChunkHash, at: &Location, read: &KeysRead) -> bool {
         match at.position {
-            Some(_) => self.lies_in(hash, at.pack),
+            Some(_) => self.lies_in(hash, at.pack, read),
             None => self.open.get(&hash) == Some(at),
         }
     }
@@ -193,23 +213,6 @@ impl Index {
         }
     }
 
-    /// Adds the chunks of sealed packs to an index that has none yet. Returns what is left to be
-    /// added: chunks of a pack whose names begin as one of another pack does, or are it.
-    pub(crate) fn insert_whole(
-        &mut self,
-        packs: Vec<PackPairs>,
-    ) -> Vec<(PackNumber, NameBeginning)> {
-        let (sealed, left) = Keys::of(packs);
-        self.sealed = sealed;
-        left
-    }
-
-    /// Adds a chunk of a sealed pack of whose name only the beginning is known, and that no other
-    /// pack holds: as `insert_whole` does.
-    pub(crate) fn insert_beginning(&mut self, beginning: NameBeginning, pack: PackNumber) {
-        self.sealed.insert(beginning.least_name(), pack);
-    }
-
     /// Moves chunks of a pack that was sealed, which ascend by name, to the keys: those that lie
     /// there.
     pub(crate) fn seal(&mut self, pack: PackNumber, chunks: &[PackedChunk]) {
@@ -227,9 +230,9 @@ impl Index {
     }
 
     /// Takes away a chunk that the sealed pack `pack` holds.
-    pub(crate) fn remove_sealed(&mut self, hash: ChunkHash, pack: PackNumber) {
-        self.sealed.remove(hash, pack);
-        if self.sealed.contains(hash, pack) {
+    pub(crate) fn remove_sealed(&mut self, hash: ChunkHash, pack: PackNumber, read: &KeysRead) {
+        self.sealed.remove(hash, pack, read);
+        if self.sealed.contains(hash, pack, read) {
             self.gone.insert((pack, hash));
         }
     }
@@ -250,25 +253,25 @@ mod tests {
     #[test]
     fn a_removed_chunk_is_gone_where_another_name_begins_alike() {
         let (one, two) = (PackNumber(1), PackNumber(2));
-        let mut index = Index::default();
+        let (mut index, none) = (Index::default(), KeysRead::default());
         for byte in [1, 2, 3] {
             index.insert_sealed(hash(byte), one, true);
         }
         index.insert_sealed(hash(2), two, false);
         index.insert_sealed(hash(4), two, true);
-        assert!(index.lies_in(hash(2), one) && !index.lies_in(hash(2), two));
-        index.remove_sealed(hash(1), one);
-        assert!(!index.lies_in(hash(1), one) && index.lies_in(hash(2), one));
+        assert!(index.lies_in(hash(2), one, &none) && !index.lies_in(hash(2), two, &none));
+        index.remove_sealed(hash(1), one, &none);
+        assert!(!index.lies_in(hash(1), one, &none) && index.lies_in(hash(2), one, &none));
         let place = FrameOffset { offset: 16, bytes: 10 };
         let again = Location { pack: two, place, refers: false, position: None };
         index.insert_open(hash(1), again);
-        assert!(index.is_at(hash(1), &again) && !index.lies_in(hash(1), two));
+        assert!(index.is_at(hash(1), &again, &none) && !index.lies_in(hash(1), two, &none));
         index.seal(two, &[PackedChunk { hash: hash(1), place, refers: false }]);
         let sealed = Location { position: Some(0), ..again };
-        assert!(index.is_at(hash(1), &sealed) && !index.is_at(hash(1), &again));
-        index.remove_sealed(hash(2), one);
-        index.remove_sealed(hash(3), one);
-        assert!([1, 2, 3].into_iter().all(|byte| !index.lies_in(hash(byte), one)));
+        assert!(index.is_at(hash(1), &sealed, &none) && !index.is_at(hash(1), &again, &none));
+        index.remove_sealed(hash(2), one, &none);
+        index.remove_sealed(hash(3), one, &none);
+        assert!([1, 2, 3].into_iter().all(|byte| !index.lies_in(hash(byte), one, &none)));
         index.drop_packs(|pack| pack == one);
         assert!(index.gone.iter().all(|(pack, _)| *pack == two));
     }
@@ -295,21 +298,25 @@ mod tests {
             Location { pack, place, refers: false, position: None }
         };
         let damage = |offset| FrameDamage { at: at(offset), what: String::new() };
-        let mut index = Index::default();
+        let (mut index, none) = (Index::default(), KeysRead::default());
         index.insert_open(hash(1), at(90));
-        assert!(!index.set_aside(hash(1), damage(16)) && index.is_at(hash(1), &at(90)));
+        assert!(
+            !index.set_aside(hash(1), damage(16), &none) && index.is_at(hash(1), &at(90), &none)
+        );
         assert!(index.aside().is_empty() && index.damage(hash(1)).is_none());
-        assert!(index.set_aside(hash(1), damage(90)) && !index.is_at(hash(1), &at(90)));
+        assert!(
+            index.set_aside(hash(1), damage(90), &none) && !index.is_at(hash(1), &at(90), &none)
+        );
     }
 
     /// The first copy that a pack holds was damaged, the second is in force.
     #[test]
     fn a_copy_of_which_a_pack_held_another_is_found() {
         let one = PackNumber(1);
-        let mut index = Index::default();
+        let (mut index, none) = (Index::default(), KeysRead::default());
         index.insert_sealed(hash(1), one, false);
-        assert!(!index.lies_in(hash(1), one));
+        assert!(!index.lies_in(hash(1), one, &none));
         index.insert_sealed(hash(1), one, true);
-        assert!(index.lies_in(hash(1), one));
+        assert!(index.lies_in(hash(1), one, &none));
     }
 }

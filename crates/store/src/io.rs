@@ -106,6 +106,48 @@ pub enum Due {
     Now,
 }
 
+/// Bytes that are there to be read, some at a time.
+#[derive(Clone)]
+pub enum StoredBytes {
+    /// In memory.
+    Held(Bytes),
+    /// So many bytes of a file, from an offset on.
+    InFile(Arc<dyn DiskFile>, u64, usize),
+}
+
+impl StoredBytes {
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            StoredBytes::Held(bytes) => bytes.len(),
+            StoredBytes::InFile(_, _, bytes) => *bytes,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads `range` of them.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` beyond the end; an error of the disk.
+    pub fn read(&self, range: Range<usize>) -> io::Result<Bytes> {
+        if range.end < range.start || self.len() < range.end {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match self {
+            StoredBytes::Held(bytes) => Ok(bytes.slice(range)),
+            StoredBytes::InFile(file, offset, _) => {
+                let mut read = vec![0; range.len()];
+                file.read_exact_at(offset + range.start as u64, &mut read)?;
+                Ok(Bytes::from(read))
+            }
+        }
+    }
+}
+
 /// A place beyond the disk where packs live once nothing is added to them.
 pub trait Tier: Send + Sync {
     /// Says whether so much was written that packs are to go there.
@@ -120,9 +162,9 @@ pub trait Tier: Send + Sync {
     /// [`StoreError`]: what was there before is there, and the disk has what isn't.
     fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError>;
 
-    /// Returns the outline of the index of the pack `name`, if the tier has one: so that an opening
-    /// needn't read the index. Handed out once.
-    fn outline(&self, _name: &str) -> Option<Bytes> {
+    /// Returns where the outline of the index of the pack `name` lies, if the tier has one: so that
+    /// an opening needn't read the index. Handed out once.
+    fn outline(&self, _name: &str) -> Option<StoredBytes> {
         None
     }
 

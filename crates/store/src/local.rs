@@ -25,6 +25,7 @@ pub mod examine;
 mod fetch;
 mod find;
 mod heal;
+mod keys;
 mod mark;
 mod open;
 mod prefetch;
@@ -40,6 +41,7 @@ pub use self::tier::SELF_CONTAINED_SUFFIX;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockWriteGuard};
 
 use crate::cache::ChunkCache;
@@ -77,6 +79,9 @@ pub struct LocalOptions {
     pub cache_bytes: u64,
     /// Bytes of pages of packs' indexes kept in memory.
     pub index_cache_bytes: u64,
+    /// Bytes of memory for the keys that show which pack may hold a chunk, 10 for each; the rest
+    /// lies in a file.
+    pub keys_memory_max: u64,
     /// A read that takes so long came from a disk, not from the system's cache: what was read is
     /// worth more memory.
     pub slow_read_micros: i64,
@@ -92,6 +97,7 @@ impl Default for LocalOptions {
         LocalOptions {
             cache_bytes: 128 << 20,
             index_cache_bytes: 8 << 20,
+            keys_memory_max: 512 << 20,
             slow_read_micros: 20,
             pack_bytes_target: 256 << 20,
             reserve_bytes: 0,
@@ -115,6 +121,11 @@ pub struct LocalStore {
     budget: Arc<CacheBudget>,
     pin_budget: Arc<CacheBudget>,
     pages: PageCache,
+    keys_memory_max: u64,
+    /// The memory of keys from which on they go to their file.
+    spill_at: AtomicU64,
+    /// Held by the one thread that moves them there.
+    spiller: Mutex<()>,
     writer: Mutex<Writer>,
     publisher: Mutex<Publisher>,
     roots: RwLock<BTreeMap<String, ChunkHash>>,
@@ -189,10 +200,9 @@ impl LocalStore {
             self.index(|index| index.open_chunks().map(|(hash, _)| *hash).collect());
         for (pack, bytes) in self.sealed_packs() {
             let entries = read_index(&pack, bytes)?;
-            hashes.extend(self.index(|index| {
-                let names = entries.iter().map(|entry| entry.hash);
-                names.filter(|hash| index.lies_in(*hash, pack.number)).collect::<Vec<_>>()
-            }));
+            let are_in_force = self.are_in_force(pack.number, &entries)?;
+            let in_force = entries.iter().zip(are_in_force).filter(|(_, is_there)| *is_there);
+            hashes.extend(in_force.map(|(entry, _)| entry.hash));
         }
         hashes.sort_unstable();
         Ok(hashes)
@@ -346,26 +356,47 @@ impl LocalStore {
 
     /// Makes what was written readable: its places are in force from now on. The caller holds the
     /// writer's lock.
-    fn note_written(&self, written: Written) {
-        self.note_moved(written, |_| None);
+    fn note_written(&self, mut written: Written) {
+        {
+            let mut index = self.index_mut();
+            written.packs.drain(..).for_each(|pack| index.add_pack(pack));
+            written.chunks.drain(..).for_each(|(hash, at)| index.insert_open(hash, at));
+        }
+        self.note_sealed(written);
     }
 
     /// As `note_written`; `from` returns for each chunk which sealed pack it lay in.
-    fn note_moved(&self, written: Written, from: impl Fn(ChunkHash) -> Option<PackNumber>) {
-        self.counters.bytes_written.add(written.bytes);
-        self.counters.bytes_stored.add(written.bytes);
-        {
-            let mut index = self.index_mut();
-            written.packs.into_iter().for_each(|pack| index.add_pack(pack));
-            for (hash, at) in written.chunks {
-                // A chunk found damaged meanwhile doesn't lie there any more.
-                let old = from(hash).filter(|old| index.lies_in(hash, *old));
-                index.insert_open(hash, at);
-                if let Some(old) = old {
-                    index.remove_sealed(hash, old);
-                }
+    fn note_moved(
+        &self,
+        mut written: Written,
+        from: impl Fn(ChunkHash) -> Option<PackNumber>,
+    ) -> Result<(), StoreError> {
+        let names = written.chunks.iter().map(|(hash, _)| *hash);
+        let (mut index, read) = match self.index_mut_for(names) {
+            Ok(found) => found,
+            Err(error) => {
+                // It lies in two places then, of which only an opening leaves one.
+                self.note_written(written);
+                return Err(self.poison(error));
+            }
+        };
+        written.packs.drain(..).for_each(|pack| index.add_pack(pack));
+        for (hash, at) in written.chunks.drain(..) {
+            // A chunk found damaged meanwhile doesn't lie there any more.
+            let old = from(hash).filter(|old| index.lies_in(hash, *old, &read));
+            index.insert_open(hash, at);
+            if let Some(old) = old {
+                index.remove_sealed(hash, old, &read);
             }
         }
+        drop(index);
+        self.note_sealed(written);
+        Ok(())
+    }
+
+    fn note_sealed(&self, written: Written) {
+        self.counters.bytes_written.add(written.bytes);
+        self.counters.bytes_stored.add(written.bytes);
         for (pack, chunks) in written.sealed {
             // Not all at once: readers wait meanwhile. A chunk is found here or there.
             for some in chunks.chunks(CHANGED_TOGETHER) {

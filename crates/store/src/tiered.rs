@@ -46,8 +46,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use self::extents::{EXTENTS_NAME, Extents};
 use self::file::{Remote, TieredFile};
 use self::format::{Head, PackObject};
@@ -60,7 +58,9 @@ use self::read_ahead::ReadAhead;
 pub use self::slots::{PlacedSlots, Slots};
 use crate::bucket::{Bucket, MeteredBucket, ObjectVersion};
 use crate::error::StoreError;
-use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier, TierState};
+use crate::io::{
+    Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, StoredBytes, Tier, TierState,
+};
 use crate::location::PackNumber;
 
 const DEPOT_NEW_NAME: &str = "DEPOT.new";
@@ -471,7 +471,7 @@ impl Tier for TieredDisk {
         }
     }
 
-    fn outline(&self, name: &str) -> Option<Bytes> {
+    fn outline(&self, name: &str) -> Option<StoredBytes> {
         self.outlines().remove(&PackNumber::from_file_name(name)?)
     }
 

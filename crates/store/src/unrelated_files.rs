@@ -41,6 +41,7 @@ pub(crate) fn is_unrelated(name: &str) -> bool {
         || name == "SOCKET.new"
         // A server that waits to become a member of a set, or becomes one, notes that.
         || name.starts_with("set-")
+        || name == "KEYS"
         // Before the first write a request may already need more than its memory.
         || name.starts_with("spill-");
     !is_ours && name != "lost+found" && !name.starts_with('.')
@@ -60,6 +61,7 @@ mod tests {
             ("00000000.pack", false),
             ("log-0000000001", false),
             ("spare-log-0000000001", false),
+            ("KEYS", false),
             ("set-waits", false),
             ("set-begins.new", false),
             ("UNSYNCED", false),

@@ -1,276 +1,309 @@
-//! Finds which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8
-//! bytes each.
+//! Finds which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number.
 //!
-//! The pairs lie sorted in buckets; a pair's bucket is given by its highest bits. When buckets have
-//! grown, each is cut in two. Names are hashes, so buckets grow alike; a client that makes chunks
-//! whose names begin alike makes one bucket long, and searches stay logarithmic.
+//! 1. Pairs are added in memory ([`buckets`]). Once these take more than they may, they go to a
+//!    file ([`spilled`]), merged with those that lie there: 8 bytes of disk for each chunk, and a
+//!    sixty-fourth of a byte of memory.
+//! 2. The file never changes. A pair of it that is removed is noted as *taken*, until the next
+//!    merge leaves it out.
+//! 3. A thread that holds the index's lock reads no file: what a search needs of it is read before
+//!    ([`KeysRead`]), and a search under the lock is right if the file is still the same
+//!    ([`Keys::is_same_file`]).
+//! 4. A merge goes on without the lock, too: [`Keys::freeze`] leaves it what was in memory, which
+//!    is searched meanwhile, and [`Keys::thaw`] puts the new file in the place of both.
 //!
-//! An equal pair may be there more than once: two chunks of a pack whose names begin alike.
+//! An equal pair may be there more than once: two chunks of a pack whose names begin alike. So what
+//! counts is how often it is in memory and in the file, less how often it was taken.
 
-use std::ops::Range;
+mod buckets;
+mod spilled;
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use self::buckets::Buckets;
+use self::spilled::SpillWriter;
+pub(crate) use self::spilled::Spilled;
 use crate::chunk::ChunkHash;
+use crate::error::StoreError;
 use crate::hash::NameBeginning;
-use crate::interpolation;
-use crate::location::{PackNumber, PackedChunk};
-use crate::pack::outline::{NameStart, Outline};
+use crate::io::Disk;
+use crate::location::PackNumber;
 
-/// A bucket's mean size, at most.
-const BUCKET_COUNT_MAX: usize = 128;
-/// Buckets grow by so many, not by half: there are many, and they are small.
-const GROWTH: usize = 16;
+/// The memory of a pair, with what buckets have room for.
+const PAIR_MEMORY: u64 = 10;
+/// The memory of a pair that was taken.
+const TAKEN_MEMORY: u64 = 24;
+
+/// The beginning of a name, and a pack's number. Ordered by name first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Pair(u64);
+
+impl Pair {
+    pub(crate) fn of(beginning: NameBeginning, pack: PackNumber) -> Pair {
+        Pair(u64::from(beginning.0) << u32::BITS | u64::from(pack.0))
+    }
+
+    fn pack(self) -> PackNumber {
+        PackNumber(self.0 as u32)
+    }
+
+    fn beginning(self) -> NameBeginning {
+        NameBeginning((self.0 >> u32::BITS) as u32)
+    }
+}
+
+/// All pairs of names that begin so.
+fn alike_range(beginning: NameBeginning) -> RangeInclusive<Pair> {
+    Pair::of(beginning, PackNumber(0))..=Pair::of(beginning, PackNumber(u32::MAX))
+}
+
+fn pair(hash: ChunkHash, pack: PackNumber) -> Pair {
+    Pair::of(NameBeginning::of(hash), pack)
+}
+
+/// How often `pair` is in `pairs`, which ascend.
+fn count_in(pairs: &[Pair], pair: Pair) -> usize {
+    let from = pairs.partition_point(|other| *other < pair);
+    pairs[from..].iter().take_while(|other| **other == pair).count()
+}
 
 /// The set of pairs.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Keys {
-    buckets: Vec<Vec<u64>>,
-    /// Logarithm of the number of buckets.
-    bits: u32,
-    count: usize,
+    resident: Buckets,
+    /// What goes to the file now.
+    frozen: Option<Arc<Buckets>>,
+    spilled: Option<Arc<Spilled>>,
+    /// How often a pair of `frozen` and `spilled` was removed: never more often than it is there.
+    taken: BTreeMap<Pair, u32>,
 }
 
-impl Default for Keys {
-    fn default() -> Keys {
-        Keys { buckets: vec![Vec::new()], bits: 0, count: 0 }
+/// What was read of the file of a set of pairs, for searches of certain names.
+#[derive(Default)]
+pub(crate) struct KeysRead {
+    of: Option<Arc<Spilled>>,
+    /// The beginnings of these names, which ascend strictly.
+    beginnings: Vec<NameBeginning>,
+    /// All pairs of them that are in the file, ascending.
+    pairs: Vec<Pair>,
+}
+
+impl KeysRead {
+    /// Reads what a search of `names` needs of `spilled`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::Damaged`].
+    pub(crate) fn of(
+        spilled: Option<Arc<Spilled>>,
+        names: impl Iterator<Item = ChunkHash>,
+    ) -> Result<KeysRead, StoreError> {
+        let Some(file) = &spilled else { return Ok(KeysRead::default()) };
+        let mut beginnings: Vec<NameBeginning> = names.map(NameBeginning::of).collect();
+        beginnings.sort_unstable();
+        beginnings.dedup();
+        let mut pairs = Vec::new();
+        file.read_alike(&beginnings, &mut pairs)?;
+        Ok(KeysRead { of: spilled, beginnings, pairs })
+    }
+
+    /// Those of names that begin so, which is one that was read.
+    fn alike(&self, beginning: NameBeginning) -> &[Pair] {
+        if self.of.is_none() {
+            return &[];
+        }
+        // One that wasn't would seem to be absent, and be lost.
+        assert!(self.beginnings.binary_search(&beginning).is_ok(), "its keys were read before");
+        let range = alike_range(beginning);
+        let from = self.pairs.partition_point(|pair| pair < range.start());
+        let count = self.pairs[from..].iter().take_while(|pair| *pair <= range.end()).count();
+        &self.pairs[from..from + count]
     }
 }
 
-fn key(hash: ChunkHash) -> u64 {
-    u64::from(NameBeginning::of(hash).0) << u32::BITS
+/// What a merge begins with.
+pub(crate) struct Frozen {
+    resident: Arc<Buckets>,
+    spilled: Option<Arc<Spilled>>,
+    taken: BTreeMap<Pair, u32>,
 }
 
-fn pair(hash: ChunkHash, pack: PackNumber) -> u64 {
-    key(hash) | u64::from(pack.0)
-}
-
-fn pack_of(pair: u64) -> PackNumber {
-    PackNumber(pair as u32)
-}
-
-fn beginning(pair: u64) -> NameBeginning {
-    NameBeginning((pair >> u32::BITS) as u32)
-}
-
-/// Moves from a sorted bucket to `alike` the pairs of names that begin alike in several packs.
-fn take_alike(bucket: &mut Vec<u64>, alike: &mut Vec<u64>) {
-    let are_alike = |left: &u64, right: &u64| beginning(*left) == beginning(*right);
-    let several = |same: &&[u64]| same.first() != same.last();
-    if !bucket.windows(2).any(|pair| pair[0] != pair[1] && are_alike(&pair[0], &pair[1])) {
-        return;
-    }
-    let start = alike.len();
-    bucket.chunk_by(are_alike).filter(several).for_each(|same| alike.extend_from_slice(same));
-    let taken = &alike[start..];
-    bucket.retain(|pair| taken.binary_search(pair).is_err());
-}
-
-/// The pairs of a pack, which ascend.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct PackPairs(Vec<u64>);
-
-impl PackPairs {
-    /// Those of `chunks`, which ascend by name.
-    pub(crate) fn of(pack: PackNumber, chunks: &[PackedChunk]) -> PackPairs {
-        let mut last = None;
-        let is_first = |chunk: &&PackedChunk| last.replace(chunk.hash) != Some(chunk.hash);
-        let mut pairs = Vec::with_capacity(chunks.len());
-        pairs.extend(chunks.iter().filter(is_first).map(|chunk| pair(chunk.hash, pack)));
-        PackPairs(pairs)
+impl Frozen {
+    /// How many pairs a file with all of it has.
+    pub(crate) fn count(&self) -> u64 {
+        let spilled = self.spilled.as_ref().map_or(0, |spilled| spilled.count());
+        (self.resident.count() + spilled) as u64
     }
 
-    /// Those of an index that has this outline.
-    pub(crate) fn of_outline(pack: PackNumber, outline: &Outline) -> PackPairs {
-        let pair =
-            |start: NameStart| u64::from(start.beginning().0) << u32::BITS | u64::from(pack.0);
-        PackPairs(outline.starts().map(pair).collect())
+    /// Writes a file with all that is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::Damaged`].
+    pub(crate) fn merge(&self, disk: &dyn Disk) -> Result<Spilled, StoreError> {
+        let mut writer = SpillWriter::create(disk)?;
+        let mut taken = self.taken.iter().map(|(pair, count)| (*pair, *count)).peekable();
+        let mut passed = 0;
+        let mut push = |pair: Pair| {
+            while taken.next_if(|(next, _)| *next < pair).is_some() {
+                passed = 0;
+            }
+            match taken.peek() {
+                Some((next, count)) if *next == pair && passed < *count => {
+                    passed += 1;
+                    Ok(())
+                }
+                _ => writer.push(pair),
+            }
+        };
+        let mut resident = self.resident.iter().peekable();
+        for pair in self.spilled.iter().flat_map(|spilled| spilled.iter()) {
+            let pair = pair?;
+            while let Some(before) = resident.next_if(|before| *before < pair) {
+                push(before)?;
+            }
+            push(pair)?;
+        }
+        resident.try_for_each(push)?;
+        writer.finish()
     }
 }
 
 impl Keys {
-    /// All pairs but those whose names begin alike in several packs: these are returned, each once.
-    ///
-    /// Each pair is filed in its bucket, and each bucket is sorted once: to insert them one by one
-    /// moves those behind each.
-    pub(crate) fn of(packs: Vec<PackPairs>) -> (Keys, Vec<(PackNumber, NameBeginning)>) {
-        let count: usize = packs.iter().map(|pairs| pairs.0.len()).sum();
-        let mut keys = Keys::default();
-        while BUCKET_COUNT_MAX << keys.bits < count && keys.bits < u32::BITS {
-            keys.bits += 1;
-        }
-        let mut counts = vec![0u32; 1 << keys.bits];
-        packs.iter().flat_map(|pairs| &pairs.0).for_each(|pair| counts[keys.bucket(*pair)] += 1);
-        keys.buckets = counts.iter().map(|count| Vec::with_capacity(*count as usize)).collect();
-        for pairs in packs {
-            for pair in pairs.0 {
-                let position = keys.bucket(pair);
-                keys.buckets[position].push(pair);
-            }
-        }
-        let mut alike = Vec::new();
-        for bucket in &mut keys.buckets {
-            bucket.sort_unstable();
-            take_alike(bucket, &mut alike);
-        }
-        keys.count = count - alike.len();
-        let mut left: Vec<_> =
-            alike.iter().map(|pair| (pack_of(*pair), beginning(*pair))).collect();
-        left.dedup();
-        (keys, left)
+    /// The file, if there is one.
+    pub(crate) fn spilled(&self) -> Option<Arc<Spilled>> {
+        self.spilled.clone()
     }
 
-    fn bucket(&self, pair: u64) -> usize {
-        // Shifted in two steps, since one bucket needs a shift by all bits.
-        (pair >> 1 >> (u64::BITS - 1 - self.bits)) as usize
+    /// Whether what was read is of the file that there is now.
+    pub(crate) fn is_same_file(&self, read: &KeysRead) -> bool {
+        match (&self.spilled, &read.of) {
+            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// The memory that it takes.
+    pub(crate) fn memory(&self) -> u64 {
+        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.count());
+        (self.resident.count() + frozen) as u64 * PAIR_MEMORY
+            + self.taken.len() as u64 * TAKEN_MEMORY
     }
 
     pub(crate) fn insert(&mut self, hash: ChunkHash, pack: PackNumber) {
+        self.resident.insert(pair(hash, pack));
+    }
+
+    /// The packs that may hold `hash`, each once, ascending.
+    pub(crate) fn packs(&self, hash: ChunkHash, read: &KeysRead) -> Vec<PackNumber> {
+        debug_assert!(self.is_same_file(read));
+        let beginning = NameBeginning::of(hash);
+        let resident = self.resident.alike(beginning);
+        let frozen = self.frozen.as_ref().map_or(&[][..], |frozen| frozen.alike(beginning));
+        let all = [resident, frozen, read.alike(beginning)];
+        let mut pairs: Vec<Pair> = all.into_iter().flatten().copied().collect();
+        pairs.sort_unstable();
+        let is_left = |same: &&[Pair]| self.taken_count(same[0]) < same.len();
+        pairs.chunk_by(Pair::eq).filter(is_left).map(|same| same[0].pack()).collect()
+    }
+
+    fn taken_count(&self, pair: Pair) -> usize {
+        match self.taken.is_empty() {
+            true => 0,
+            false => self.taken.get(&pair).map_or(0, |count| *count as usize),
+        }
+    }
+
+    fn count_of(&self, pair: Pair, read: &KeysRead) -> usize {
+        debug_assert!(self.is_same_file(read));
+        let frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.count_of(pair));
+        let spilled = count_in(read.alike(pair.beginning()), pair);
+        self.resident.count_of(pair) + frozen + spilled - self.taken_count(pair)
+    }
+
+    pub(crate) fn contains(&self, hash: ChunkHash, pack: PackNumber, read: &KeysRead) -> bool {
+        self.count_of(pair(hash, pack), read) > 0
+    }
+
+    /// Takes one such pair away, if there is one.
+    pub(crate) fn remove(&mut self, hash: ChunkHash, pack: PackNumber, read: &KeysRead) {
         let pair = pair(hash, pack);
-        let position = self.bucket(pair);
-        let bucket = &mut self.buckets[position];
-        if bucket.len() == bucket.capacity() {
-            bucket.reserve_exact(GROWTH);
-        }
-        let place = bucket.partition_point(|other| *other < pair);
-        bucket.insert(place, pair);
-        self.count += 1;
-        if BUCKET_COUNT_MAX * self.buckets.len() < self.count && self.bits < u32::BITS {
-            self.split();
+        if !self.resident.remove(pair) && self.count_of(pair, read) > 0 {
+            *self.taken.entry(pair).or_default() += 1;
         }
     }
 
-    fn split(&mut self) {
-        self.bits += 1;
-        let (bits, old) = (self.bits, std::mem::take(&mut self.buckets));
-        let is_low = |pair: u64| pair >> (u64::BITS - bits) & 1 == 0;
-        self.buckets.reserve_exact(old.len() * 2);
-        for bucket in old {
-            let (low, high) = bucket.split_at(bucket.partition_point(|pair| is_low(*pair)));
-            self.buckets.extend([low.to_vec(), high.to_vec()]);
+    /// What is to go to the file. Until [`Keys::thaw`] all of it is in force.
+    pub(crate) fn freeze(&mut self) -> Frozen {
+        // One that is there already is left of a merge that failed.
+        let resident =
+            self.frozen.get_or_insert_with(|| Arc::new(std::mem::take(&mut self.resident)));
+        let (resident, spilled) = (Arc::clone(resident), self.spilled.clone());
+        Frozen { resident, spilled, taken: self.taken.clone() }
+    }
+
+    /// Has `merged` be the file, which has all of `frozen`.
+    pub(crate) fn thaw(&mut self, frozen: &Frozen, merged: Spilled) {
+        self.frozen = None;
+        self.spilled = Some(Arc::new(merged));
+        for (pair, count) in &frozen.taken {
+            let left = self.taken.get(pair).map_or(0, |now| now.saturating_sub(*count));
+            match left {
+                0 => self.taken.remove(pair),
+                left => self.taken.insert(*pair, left),
+            };
+        }
+    }
+}
+
+/// Makes a set of pairs that come in order: in memory as far as they may be there.
+pub(crate) struct KeysBuilder {
+    resident: Buckets,
+    file: Option<SpillWriter>,
+}
+
+impl KeysBuilder {
+    /// For about `count` pairs, which may take `memory_max` bytes of memory.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub(crate) fn new(
+        disk: &dyn Disk,
+        count: usize,
+        memory_max: u64,
+    ) -> Result<KeysBuilder, StoreError> {
+        match count as u64 * PAIR_MEMORY <= memory_max {
+            true => Ok(KeysBuilder { resident: Buckets::for_count(count), file: None }),
+            false => {
+                let file = Some(SpillWriter::create(disk)?);
+                Ok(KeysBuilder { resident: Buckets::default(), file })
+            }
         }
     }
 
-    fn places(&self, from: u64, to: u64) -> (usize, Range<usize>) {
-        let position = self.bucket(from);
-        let bucket = &self.buckets[position];
-        // The rest of a pair gives its place within the bucket.
-        let guess = interpolation::guess(from << self.bits, 0, u64::MAX, bucket.len());
-        let start = interpolation::count_before(bucket.len(), guess, |place| bucket[place] < from);
-        let count = bucket[start..].iter().take_while(|pair| **pair <= to).count();
-        (position, start..start + count)
-    }
-
-    /// The packs that may hold `hash`, each once.
-    pub(crate) fn packs(&self, hash: ChunkHash) -> impl Iterator<Item = PackNumber> {
-        let (bucket, places) = self.places(key(hash), pair(hash, PackNumber(u32::MAX)));
-        let mut last = None;
-        self.buckets[bucket][places]
-            .iter()
-            .map(|pair| pack_of(*pair))
-            .filter(move |pack| last.replace(*pack) != Some(*pack))
-    }
-
-    pub(crate) fn contains(&self, hash: ChunkHash, pack: PackNumber) -> bool {
-        let pair = pair(hash, pack);
-        !self.places(pair, pair).1.is_empty()
-    }
-
-    /// Takes one such pair away.
-    pub(crate) fn remove(&mut self, hash: ChunkHash, pack: PackNumber) {
-        let pair = pair(hash, pack);
-        let (bucket, places) = self.places(pair, pair);
-        if !places.is_empty() {
-            self.buckets[bucket].remove(places.start);
-            self.count -= 1;
+    /// Adds a pair, none of those before being greater.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub(crate) fn push(&mut self, pair: Pair) -> Result<(), StoreError> {
+        match &mut self.file {
+            Some(file) => file.push(pair),
+            None => {
+                self.resident.insert(pair);
+                Ok(())
+            }
         }
+    }
+
+    /// The set.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub(crate) fn finish(self) -> Result<Keys, StoreError> {
+        let spilled = self.file.map(|file| file.finish().map(Arc::new)).transpose()?;
+        Ok(Keys { resident: self.resident, spilled, ..Keys::default() })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    /// Adding packs together has the same result as inserting their keys one by one, once the pairs
-    /// that are left have been inserted; and only pairs that are alike in several packs are left.
-    #[test]
-    fn packs_that_are_added_together_are_as_one_by_one() {
-        let place = crate::location::FrameOffset { offset: 16, bytes: 10 };
-        // Names of few beginnings: within a pack, and in two of them.
-        let chunk = |pack: u32, number: u32| {
-            let mut hash = name(number % 9_973);
-            hash.0[31] = (number / 9_973) as u8;
-            hash.0[30] = if number.is_multiple_of(50) { 0 } else { pack as u8 };
-            PackedChunk { hash, place, refers: false }
-        };
-        let (mut packs, mut one_by_one, mut beginnings) =
-            (Vec::new(), Keys::default(), BTreeMap::<u32, Vec<u32>>::new());
-        for pack in 0..5 {
-            let mut chunks: Vec<PackedChunk> =
-                (0..4_000).map(|number| chunk(pack, pack * 1_999 + number)).collect();
-            chunks.extend((0..40).map(|number| chunk(pack, 20_000 + number)));
-            chunks.sort_unstable();
-            // A pack may name a chunk twice.
-            chunks.insert(7, chunks[6]);
-            packs.push(PackPairs::of(PackNumber(pack), &chunks));
-            chunks.dedup_by_key(|chunk| chunk.hash);
-            for chunk in chunks {
-                one_by_one.insert(chunk.hash, PackNumber(pack));
-                beginnings.entry(NameBeginning::of(chunk.hash).0).or_default().push(pack);
-            }
-        }
-        let (mut together, left) = Keys::of(packs);
-        let are_several = |packs: &&Vec<u32>| packs.iter().any(|pack| *pack != packs[0]);
-        let expected: usize =
-            beginnings.values().filter(are_several).map(|packs| distinct(packs)).sum();
-        assert_eq!(left.len(), expected);
-        assert!(expected > 100, "{expected} beginnings are in several packs");
-        for (pack, beginning) in left {
-            let count = beginnings[&beginning.0].iter().filter(|other| **other == pack.0).count();
-            (0..count).for_each(|_| together.insert(beginning.least_name(), pack));
-        }
-        assert_eq!(together.count, one_by_one.count);
-        assert_eq!(together.bits, one_by_one.bits);
-        assert_eq!(together.buckets, one_by_one.buckets);
-    }
-
-    fn distinct(packs: &[u32]) -> usize {
-        let mut packs = packs.to_vec();
-        packs.dedup();
-        packs.len()
-    }
-
-    fn name(number: u32) -> ChunkHash {
-        let mut hash = ChunkHash([7; 32]);
-        hash.0[..4].copy_from_slice(&number.wrapping_mul(0x9e37_79b9).to_be_bytes());
-        hash
-    }
-
-    #[test]
-    fn pairs_are_there_as_often_as_they_were_inserted() {
-        let (mut keys, mut model) = (Keys::default(), BTreeMap::<(u32, u32), u32>::new());
-        for round in 0..40_000u32 {
-            let (number, pack) = (round.wrapping_mul(7919) % 9_001, round % 5);
-            let pack_number = PackNumber(pack);
-            if round % 3 == 2 {
-                keys.remove(name(number), pack_number);
-                if let Some(count) = model.get_mut(&(number, pack)) {
-                    *count = count.saturating_sub(1);
-                }
-            } else {
-                keys.insert(name(number), pack_number);
-                *model.entry((number, pack)).or_default() += 1;
-            }
-        }
-        for number in 0..9_100 {
-            let is_there = |pack: &u32| model.get(&(number, *pack)).is_some_and(|count| *count > 0);
-            let expected: Vec<PackNumber> = (0..5).filter(is_there).map(PackNumber).collect();
-            assert_eq!(keys.packs(name(number)).collect::<Vec<_>>(), expected);
-            for pack in (0..6).map(PackNumber) {
-                assert_eq!(keys.contains(name(number), pack), expected.contains(&pack));
-            }
-        }
-        assert_eq!(keys.count, model.values().sum::<u32>() as usize);
-        assert!(keys.buckets.len() > 100);
-    }
-}
+mod tests;

@@ -153,6 +153,7 @@ impl ChunkStore for LocalStore {
         self.publish(&mut publisher, roots.clone())?;
         *self.roots.write().expect("no panic while the lock is held") = roots;
         drop(publisher);
+        self.spill_keys_when_due();
         if name.ends_with(SELF_CONTAINED_SUFFIX) { self.send_soon() } else { Ok(()) }
     }
 

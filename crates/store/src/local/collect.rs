@@ -143,7 +143,8 @@ impl Collector<'_, '_> {
                 entries => entries?,
             };
             self.remove_dead(&pack, &entries)?;
-            candidates.push(self.candidate(pack, bytes, &entries));
+            candidates.push(self.candidate(pack, bytes, &entries)?);
+            self.store.spill_keys_when_due();
             super::mark::throttle(self.collection.throttle, entries.len() as u64 * 40)?;
         }
         if self.is_purge() {
@@ -220,12 +221,9 @@ impl Collector<'_, '_> {
                 Err(StoreError::Damaged { .. }) => pack.rescued()?.to_vec(),
                 entries => entries?,
             };
-            self.store.index(|index| {
-                young.retain(|entry| {
-                    moment.is_before(pack.purpose, &entry.location(pack.number, None))
-                        && index.lies_in(entry.hash, pack.number)
-                });
-            });
+            young.retain(|it| moment.is_before(pack.purpose, &it.location(pack.number, None)));
+            let mut are_in_force = self.store.are_in_force(pack.number, &young)?.into_iter();
+            young.retain(|_| are_in_force.next() == Some(true));
             let names: Vec<ChunkHash> = young.iter().map(|entry| entry.hash).collect();
             self.marks.mark_names(&names, self.collection.throttle)?;
         }
@@ -237,7 +235,8 @@ impl Collector<'_, '_> {
         let positions: Vec<(u32, &PackedChunk)> = (0..).zip(entries).collect();
         for batch in positions.chunks(CHANGED_TOGETHER) {
             loop {
-                let mut index = self.store.index_mut();
+                let names = batch.iter().map(|(_, entry)| entry.hash);
+                let (mut index, read) = self.store.index_mut_for(names)?;
                 let fresh = self.marks.mark_at_once(self.store.sessions.take_fresh(), &index);
                 if !fresh.is_empty() {
                     drop(index);
@@ -246,10 +245,10 @@ impl Collector<'_, '_> {
                 }
                 for (position, entry) in batch {
                     let is_dead = !self.marks.is_live(pack.number, *position)
-                        && index.lies_in(entry.hash, pack.number)
+                        && index.lies_in(entry.hash, pack.number, &read)
                         && !self.has_live_namesake(pack.number, entries, entry.hash);
                     if is_dead {
-                        index.remove_sealed(entry.hash, pack.number);
+                        index.remove_sealed(entry.hash, pack.number, &read);
                         self.collected.chunks_dead += 1;
                     }
                 }
@@ -272,7 +271,12 @@ impl Collector<'_, '_> {
         (first as u32..).zip(namesakes).any(|(position, _)| self.marks.is_live(pack, position))
     }
 
-    fn candidate(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {
+    fn candidate(
+        &self,
+        pack: Arc<Pack>,
+        bytes: u64,
+        entries: &[PackedChunk],
+    ) -> Result<Candidate, StoreError> {
         let (mut live, mut packed) = (0, 0);
         // A group's bytes are shared among its chunks, some of which may be dead.
         let whole: u64 = entries.iter().map(|entry| u64::from(entry.place.bytes)).sum();
@@ -280,22 +284,21 @@ impl Collector<'_, '_> {
             Purpose::Packed => bytes / (entries.len() as u64).max(1),
             _ => u64::from(entry.place.bytes) * bytes / whole.max(1),
         };
-        self.store.index(|index| {
-            for (position, entry) in (0..).zip(entries) {
-                if !index.lies_in(entry.hash, pack.number) {
-                    continue;
-                }
-                live += share(entry).max(1);
-                let in_place = match pack.purpose {
-                    Purpose::Packed | Purpose::Brief => true,
-                    Purpose::Lasting => self.marks.is_current(pack.number, position),
-                    Purpose::Working => false,
-                };
-                packed += if in_place { share(entry).max(1) } else { 0 };
+        let are_in_force = self.store.are_in_force(pack.number, entries)?;
+        for ((position, entry), is_in_force) in (0..).zip(entries).zip(are_in_force) {
+            if !is_in_force {
+                continue;
             }
-        });
+            live += share(entry).max(1);
+            let in_place = match pack.purpose {
+                Purpose::Packed | Purpose::Brief => true,
+                Purpose::Lasting => self.marks.is_current(pack.number, position),
+                Purpose::Working => false,
+            };
+            packed += if in_place { share(entry).max(1) } else { 0 };
+        }
         let chunk_count = entries.len();
-        Candidate { pack, bytes, chunk_count, bytes_live: live, bytes_packed: packed }
+        Ok(Candidate { pack, bytes, chunk_count, bytes_live: live, bytes_packed: packed })
     }
 
     /// The packs that are to be moved because little of them lives.
@@ -386,6 +389,7 @@ impl Collector<'_, '_> {
                 self.check_nothing_lost()?;
             }
             self.drop_packs(&go)?;
+            self.store.spill_keys_when_due();
             if is_full {
                 return Ok(());
             }
@@ -514,8 +518,7 @@ impl Collector<'_, '_> {
 
     fn is_empty(&self, candidate: &Candidate) -> Result<bool, StoreError> {
         let entries = read_index(&candidate.pack, candidate.bytes)?;
-        let is_here =
-            |index: &Index, entry: &PackedChunk| index.lies_in(entry.hash, candidate.pack.number);
-        Ok(self.store.index(|index| !entries.iter().any(|entry| is_here(index, entry))))
+        let are_in_force = self.store.are_in_force(candidate.pack.number, &entries)?;
+        Ok(!are_in_force.contains(&true))
     }
 }

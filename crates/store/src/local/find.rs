@@ -27,7 +27,8 @@ struct Search {
 
 impl LocalStore {
     pub(super) fn find(&self, hash: ChunkHash) -> Result<Option<PackLocation>, StoreError> {
-        match self.index(|index| index.look(hash)) {
+        let names = std::iter::once(hash);
+        match self.index_for(names, |index, read| index.look(hash, read))? {
             Known::Here(pack, at) => Ok(Some((pack, at))),
             Known::Perhaps(packs) => {
                 for pack in packs {
@@ -47,9 +48,9 @@ impl LocalStore {
     ) -> Result<Vec<Option<PackLocation>>, StoreError> {
         let mut found: Vec<Option<PackLocation>> = vec![None; hashes.len()];
         let mut searches: Vec<Search> = Vec::new();
-        self.index(|index| {
+        self.index_for(hashes.iter().copied(), |index, read| {
             for (position, hash) in hashes.iter().copied().enumerate() {
-                match index.look(hash) {
+                match index.look(hash, read) {
                     Known::Here(pack, at) => found[position] = Some((pack, at)),
                     Known::Perhaps(packs) => {
                         let search = |pack| Search { pack, hash, position };
@@ -57,7 +58,7 @@ impl LocalStore {
                     }
                 }
             }
-        });
+        })?;
         searches.sort_unstable_by_key(|search| (search.pack.number, search.hash));
         for Search { pack, hash, position } in searches {
             if found[position].is_none()
@@ -89,11 +90,11 @@ impl LocalStore {
         while !left.is_empty() {
             let wanted: Vec<ChunkHash> = left.iter().map(|position| hashes[*position]).collect();
             let found = self.find_many(&wanted)?;
-            left = self.index(|index| {
+            left = self.index_for(wanted.iter().copied(), |index, read| {
                 let (mut again, mut confirmed) = (Vec::new(), Vec::new());
                 for (position, found) in left.iter().copied().zip(&found) {
                     let Some((pack, at)) = found else { continue };
-                    if index.is_at(hashes[position], at) {
+                    if index.is_at(hashes[position], at, read) {
                         is_there[position] = Some((Arc::clone(pack), *at));
                         confirmed.push((hashes[position], at, pack.purpose));
                     } else {
@@ -103,7 +104,7 @@ impl LocalStore {
                 self.reported.note(confirmed.iter().filter(|(_, at, _)| at.refers).map(|it| it.0));
                 self.sessions.touch(confirmed);
                 again
-            });
+            })?;
         }
         Ok(is_there)
     }

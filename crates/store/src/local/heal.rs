@@ -84,7 +84,7 @@ impl LocalStore {
         damaged.retain(|(hash, pack, damage)| !reads_intact(pack, damage.at.place, *hash));
         let any = !damaged.is_empty();
         for (hash, pack, damage) in damaged {
-            self.set_aside(hash, &pack, damage);
+            self.set_aside(hash, &pack, damage)?;
         }
         Ok(any)
     }
@@ -128,18 +128,26 @@ impl LocalStore {
     }
 
     /// Sets a damaged frame aside, as far as `hash` goes, and heals that if the cache has it.
-    pub(super) fn set_aside(&self, hash: ChunkHash, pack: &Pack, damage: FrameDamage) {
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::Damaged`]: the index can't be searched.
+    pub(super) fn set_aside(
+        &self,
+        hash: ChunkHash,
+        pack: &Pack,
+        damage: FrameDamage,
+    ) -> Result<(), StoreError> {
         let lay_there = {
             let mut writer = self.writer();
-            let mut index = self.index_mut();
-            let lay_there = index.set_aside(hash, damage.clone());
+            let (mut index, read) = self.index_mut_for(std::iter::once(hash))?;
+            let lay_there = index.set_aside(hash, damage.clone(), &read);
             if lay_there {
                 writer.forget(pack.number, damage.at.place);
             }
             lay_there
         };
         if !lay_there {
-            return;
+            return Ok(());
         }
         let mut finding = damage.of(hash);
         let put = |chunk: Chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok();
@@ -149,6 +157,7 @@ impl LocalStore {
             finding.what.push_str("; it is healed, from another copy");
         }
         self.note_finding(finding);
+        Ok(())
     }
 
     /// The chunk as it lies in another place than `damaged`, in force or not: it may have been put
@@ -222,7 +231,7 @@ impl LocalStore {
                         continue;
                     }
                     let damage = FrameDamage { at, what: what.clone() };
-                    self.set_aside(hash, &pack, damage);
+                    self.set_aside(hash, &pack, damage)?;
                     last = Some(StoreError::Damaged { file, offset, what });
                 }
                 other => return other,
@@ -276,7 +285,12 @@ impl LocalStore {
     /// Returns the fault of the index of a pack that may hold `hash`. A search that meets a damaged
     /// page scans the pack's frames instead; a frame that is damaged, too, doesn't give its name.
     pub(super) fn damaged_index_of(&self, hash: ChunkHash) -> Option<StoreError> {
-        let Known::Perhaps(packs) = self.index(|index| index.look(hash)) else { return None };
+        let names = std::iter::once(hash);
+        let packs = match self.index_for(names, |index, read| index.look(hash, read)) {
+            Ok(Known::Perhaps(packs)) => packs,
+            Ok(Known::Here(..)) => return None,
+            Err(error) => return Some(error),
+        };
         packs.into_iter().find_map(|pack| {
             let bytes = pack.table.get()?.pack_bytes;
             match read_index(&pack, bytes) {

@@ -7,8 +7,8 @@
 //!    acknowledged. Where only one of its copies could be read a later manifest may have listed
 //!    them: then what is whole in them is in force, as in an open pack in which nothing was
 //!    durable.
-//! 3. Read the index of each sealed pack, several at once ([`indexes`]); 8 bytes a chunk stay in
-//!    memory. Search the open ones for frames ([`crate::pack::recover`]). A crash leaves zeros
+//! 3. Read the index of each sealed pack, several at once ([`indexes`]), and file its chunks
+//!    ([`packs`]). Search the open ones for frames ([`crate::pack::recover`]). A crash leaves zeros
 //!    behind the length that the manifest records, or a part of an index: these are cut off. Other
 //!    bytes that are no whole frame stay where they are.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
@@ -24,6 +24,7 @@
 mod indexes;
 mod packs;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
@@ -67,7 +68,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     remove_unsettled(&*disk).map_err(|error| StoreError::io(".", error))?;
     let Beginning { manifest, unlisted, damages, next_number } = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
-    let pages = PageCache::new(options.index_cache_bytes);
+    let pages = (PageCache::new(options.index_cache_bytes), options.keys_memory_max);
     let loaded = packs::load(&*disk, &manifest, &unlisted, pages, &counters)?;
 
     let copies = Copies::open(machine, options.reserve_bytes)?;
@@ -88,6 +89,9 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         budget,
         pin_budget,
         pages: loaded.pages,
+        keys_memory_max: options.keys_memory_max,
+        spill_at: AtomicU64::new(options.keys_memory_max),
+        spiller: Mutex::new(()),
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
         roots: RwLock::new(roots.clone()),

@@ -78,11 +78,13 @@ impl<'a, 'b> Repack<'a, 'b> {
 
     /// Takes all chunks of `pack`, whose index is `entries`, that are still there.
     pub(super) fn add(&mut self, pack: &Arc<Pack>, entries: &[PackedChunk]) -> Result<(), Halt> {
-        let mut here: Vec<(Location, ChunkHash)> = self.store.index(|index| {
-            let here =
-                (0..).zip(entries).filter(|(_, entry)| index.lies_in(entry.hash, pack.number));
-            here.map(|(at, entry)| (entry.location(pack.number, Some(at)), entry.hash)).collect()
-        });
+        let are_in_force = self.store.are_in_force(pack.number, entries)?;
+        let mut here: Vec<(Location, ChunkHash)> = (0..)
+            .zip(entries)
+            .zip(are_in_force)
+            .filter(|(_, is_in_force)| *is_in_force)
+            .map(|((at, entry), _)| (entry.location(pack.number, Some(at)), entry.hash))
+            .collect();
         here.sort_unstable();
         let is_current =
             |at: &Location| at.position.is_some_and(|at| self.marks.is_current(pack.number, at));
@@ -244,8 +246,9 @@ impl<'a, 'b> Repack<'a, 'b> {
             let result = writer.append(purpose, &frames, &mut written);
             let bytes = written.bytes;
             self.moved += written.chunks.len() as u64;
-            self.store.note_moved(written, from);
+            let noted = self.store.note_moved(written, from);
             result?;
+            noted?;
             bytes
         };
         self.store.counters.bytes_moved.add(bytes);

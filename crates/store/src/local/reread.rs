@@ -76,7 +76,7 @@ impl LocalStore {
                 Err(StoreError::Damaged { file, offset, what }) => {
                     for (hash, (pack, at)) in frame {
                         let damage = FrameDamage { at: *at, what: what.clone() };
-                        self.set_aside(*hash, pack, damage);
+                        self.set_aside(*hash, pack, damage)?;
                         let (file, what) = (file.clone(), what.clone());
                         damaged.push((*hash, StoreError::Damaged { file, offset, what }));
                     }

@@ -146,7 +146,8 @@ impl LocalStore {
             }
             chunks => chunks?,
         };
-        self.index(|index| chunks.retain(|chunk| index.lies_in(chunk.hash, pack.number)));
+        let mut are_in_force = self.are_in_force(pack.number, &chunks)?.into_iter();
+        chunks.retain(|_| are_in_force.next() == Some(true));
         Ok(chunks)
     }
 
@@ -161,7 +162,7 @@ impl LocalStore {
             if let Some((found, at)) = self.find(hash)?
                 && found.number == pack.number
             {
-                self.set_aside(hash, pack, FrameDamage { at, what: what.to_owned() });
+                self.set_aside(hash, pack, FrameDamage { at, what: what.to_owned() })?;
             }
         }
         Ok(())

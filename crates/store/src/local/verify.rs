@@ -105,7 +105,8 @@ fn sealed_chunks(
     pack_bytes: u64,
 ) -> Result<Vec<PackedChunk>, StoreError> {
     let mut chunks = read_index(pack, pack_bytes)?;
-    store.index(|index| chunks.retain(|chunk| index.lies_in(chunk.hash, pack.number)));
+    let mut are_in_force = store.are_in_force(pack.number, &chunks)?.into_iter();
+    chunks.retain(|_| are_in_force.next() == Some(true));
     Ok(chunks)
 }
 

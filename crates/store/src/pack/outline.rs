@@ -7,8 +7,13 @@
 //!    in six.
 //!
 //! An index may name a chunk twice; its start is there once.
+//!
+//! An opening reads the starts of many packs side by side ([`Starts`]), each from where it lies.
 
 pub(crate) mod format;
+
+use std::io;
+use std::ops::Range;
 
 use bytes::Bytes;
 
@@ -17,7 +22,8 @@ use super::table::fence;
 use super::table::format::{PAGE_ENTRY_COUNT, index_bytes};
 use crate::chunk::ChunkHash;
 use crate::hash::NameBeginning;
-use crate::location::PackedChunk;
+use crate::io::StoredBytes;
+use crate::location::{PackNumber, PackedChunk};
 
 /// The first six bytes of a name, as a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,6 +37,12 @@ impl NameStart {
     fn of_bytes(name: &[u8]) -> NameStart {
         let bytes = name.iter().take(START_BYTES);
         NameStart(bytes.fold(0, |start, byte| start << 8 | u64::from(*byte)))
+    }
+
+    /// Where the first `part` of `parts` almost equal parts of all starts end; `None` for all.
+    pub(crate) fn of_part(part: u64, parts: u64) -> Option<NameStart> {
+        let all = 1u64 << (8 * START_BYTES);
+        (part < parts).then(|| NameStart(all / parts * part))
     }
 
     pub(crate) fn beginning(self) -> NameBeginning {
@@ -94,13 +106,73 @@ impl Outline {
         self.starts.chunks_exact(START_BYTES).map(NameStart::of_bytes)
     }
 
-    /// Those of names that begin with `beginning`.
-    pub(crate) fn alike(&self, beginning: NameBeginning) -> impl Iterator<Item = NameStart> {
-        let (starts, _) = self.starts.as_chunks::<START_BYTES>();
-        let from =
-            starts.partition_point(|start| NameStart::of_bytes(start).beginning() < beginning);
-        let starts = starts[from..].iter().map(|start| NameStart::of_bytes(start));
-        starts.take_while(move |start| start.beginning() == beginning)
+    /// Those of `pack`, of which this is the outline, to be read from where it lies, if it lies
+    /// elsewhere.
+    pub(crate) fn into_starts(self, pack: PackNumber, elsewhere: Option<StoredBytes>) -> Starts {
+        let range = match &elsewhere {
+            Some(outline) => outline.len() - self.starts.len()..outline.len(),
+            None => 0..self.starts.len(),
+        };
+        let bytes = elsewhere.unwrap_or(StoredBytes::Held(self.starts));
+        Starts { pack, bytes, first: range.start, left: range, read: Bytes::new() }
+    }
+}
+
+/// The starts of a pack's names, which are read in their order.
+pub(crate) struct Starts {
+    pub(crate) pack: PackNumber,
+    bytes: StoredBytes,
+    /// Where the first lies among them.
+    first: usize,
+    /// What of these bytes wasn't read yet.
+    left: Range<usize>,
+    /// What was read and not taken yet.
+    read: Bytes,
+}
+
+/// Starts are read by so many bytes at once.
+const READ_BYTES: usize = 512 * START_BYTES;
+
+impl Starts {
+    /// How many are left.
+    pub(crate) fn count(&self) -> usize {
+        (self.left.len() + self.read.len()) / START_BYTES
+    }
+
+    /// Begins again.
+    pub(crate) fn rewind(&mut self) {
+        self.left.start = self.first;
+        self.read = Bytes::new();
+    }
+
+    /// Takes those below `end`, or all.
+    ///
+    /// # Errors
+    /// An error of the disk.
+    pub(crate) fn take_below(
+        &mut self,
+        end: Option<NameStart>,
+        taken: &mut Vec<(NameStart, PackNumber)>,
+    ) -> io::Result<()> {
+        loop {
+            if self.read.is_empty() {
+                let next = self.left.start..self.left.end.min(self.left.start + READ_BYTES);
+                if next.is_empty() {
+                    return Ok(());
+                }
+                self.left.start = next.end;
+                self.read = self.bytes.read(next)?;
+            }
+            let (starts, _) = self.read.as_chunks::<START_BYTES>();
+            let starts = starts.iter().map(|start| NameStart::of_bytes(start));
+            let before = taken.len();
+            let below = starts.take_while(|start| end.is_none_or(|end| *start < end));
+            taken.extend(below.map(|start| (start, self.pack)));
+            self.read = self.read.slice((taken.len() - before) * START_BYTES..);
+            if !self.read.is_empty() {
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -138,11 +210,31 @@ mod tests {
             assert_eq!(Outline::parse(&bytes, pack_bytes + 40), None, "of another index");
             assert_eq!(Outline::parse(&bytes.slice(1..), pack_bytes), None);
             assert_eq!(Outline::parse(&bytes.slice(..bytes.len() - 1), pack_bytes), None);
-            for entry in &entries {
-                let beginning = NameBeginning::of(entry.hash);
-                let alike: Vec<NameStart> = outline.alike(beginning).collect();
-                assert_eq!(alike.len(), 3, "{:?}", entry.hash);
-                assert!(alike.contains(&NameStart::of(entry.hash)));
+        }
+    }
+
+    /// From memory and from a file, each start is taken once, in its part.
+    #[test]
+    fn starts_are_taken_part_by_part() {
+        let entries = entries(4_999);
+        let outline = Outline::new(4_000, &entries);
+        let expected: Vec<NameStart> = outline.starts().collect();
+        let bytes = Bytes::from(outline.encode());
+        for elsewhere in [None, Some(StoredBytes::Held(bytes))] {
+            for parts in [1, 2, 7, 64] {
+                let mut starts = outline.clone().into_starts(PackNumber(3), elsewhere.clone());
+                assert_eq!(starts.count(), expected.len());
+                let (mut all, mut from) = (Vec::new(), NameStart(0));
+                for part in 1..=parts {
+                    let (end, before) = (NameStart::of_part(part, parts), all.len());
+                    starts.take_below(end, &mut all).unwrap();
+                    let is_within =
+                        |start: NameStart| from <= start && end.is_none_or(|end| start < end);
+                    assert!(all[before..].iter().all(|(start, _)| is_within(*start)));
+                    from = end.unwrap_or(from);
+                }
+                assert_eq!(starts.count(), 0);
+                assert!(all.iter().map(|(start, _)| *start).eq(expected.iter().copied()));
             }
         }
     }

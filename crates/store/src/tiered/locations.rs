@@ -16,17 +16,18 @@ mod format;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use self::format::{Outlined, encode, parse};
+use self::format::{Outlined, encode, outlines_offset, parse};
 use super::format::{Head, Locations, Owner, PackObject, hex};
 use super::head::nonce;
 use super::pins::Places;
 use super::{Line, TieredDisk};
 use crate::bucket::create_until_known;
 use crate::error::StoreError;
-use crate::io::Disk;
+use crate::io::{Disk, StoredBytes};
 use crate::location::PackNumber;
 use crate::pack::outline::Outline;
 use crate::pack::table::format::parse_index;
@@ -41,8 +42,8 @@ const YOUNG_INDEX_BYTES_MAX: u64 = 4 << 20;
 /// The bytes of the indexes of one object's packs: its own are a seventh.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
-/// The outlines that an opening has, by pack.
-pub(super) type Outlines = BTreeMap<PackNumber, Bytes>;
+/// Where the outlines lie that an opening has, by pack.
+pub(super) type Outlines = BTreeMap<PackNumber, StoredBytes>;
 
 /// The name of the file in which a directory keeps an object.
 pub(super) fn file_name(locations: &Locations) -> String {
@@ -74,11 +75,23 @@ pub(super) fn open(
     }
     let mut outlines = Outlines::new();
     for locations in &head.locations {
-        for Outlined { number, own, outline } in load(disk, places, locations).unwrap_or_default() {
+        let Some(Loaded { outlined: found, is_kept }) = load(disk, places, locations) else {
+            continue;
+        };
+        // All of them together are too much for memory.
+        let file = is_kept.then(|| disk.open(&file_name(locations)).ok()).flatten();
+        let mut offset = outlines_offset(found.len()) as u64;
+        for Outlined { number, own, outline } in found {
             let is_listed = head.packs.get(&number).is_some_and(|pack| pack.own == own);
             if is_listed && !lost.contains(&number) && !names.contains(&number.to_string()) {
-                outlines.insert(number, outline);
+                let bytes = outline.len();
+                let place = match &file {
+                    Some(file) => StoredBytes::InFile(Arc::clone(file), offset, bytes),
+                    None => StoredBytes::Held(outline.clone()),
+                };
+                outlines.insert(number, place);
             }
+            offset += outline.len() as u64;
         }
     }
     Ok(outlines)
@@ -94,18 +107,26 @@ pub(super) fn remove_files(disk: &dyn Disk, before: &Head, now: &Head) {
     gone.for_each(|locations| drop(disk.remove(&file_name(locations))));
 }
 
+/// What an object has.
+struct Loaded {
+    outlined: Vec<Outlined>,
+    /// Whether its file has it, too.
+    is_kept: bool,
+}
+
 /// What an object has, if it is there whole.
-fn load(disk: &dyn Disk, places: &Places, locations: &Locations) -> Option<Vec<Outlined>> {
+fn load(disk: &dyn Disk, places: &Places, locations: &Locations) -> Option<Loaded> {
     let name = file_name(locations);
     let kept = read_file(disk, &name, locations.bytes).ok().and_then(|it| parse(&it, &name).ok());
-    kept.or_else(|| {
-        let bucket = places.bucket(locations.owner);
-        let (bytes, _) = bucket.load(&locations.name()).ok()??;
-        let found = parse(&bytes, &name).ok()?;
-        // It saves the next opening a request.
-        let _ = write_file(disk, &name, &bytes);
-        Some(found)
-    })
+    if let Some(outlined) = kept {
+        return Some(Loaded { outlined, is_kept: true });
+    }
+    let bucket = places.bucket(locations.owner);
+    let (bytes, _) = bucket.load(&locations.name()).ok()??;
+    let outlined = parse(&bytes, &name).ok()?;
+    // It saves the next opening a request.
+    let is_kept = write_file(disk, &name, &bytes).is_ok();
+    Some(Loaded { outlined, is_kept })
 }
 
 fn read_file(disk: &dyn Disk, name: &str, bytes: u64) -> io::Result<Bytes> {
@@ -158,8 +179,9 @@ impl TieredDisk {
                 let merged = kept.remove(position);
                 bytes += own_bytes;
                 gathered.extend(&merged.packs);
-                let has = load(&*self.disk, &self.places, &merged).unwrap_or_default();
-                outlines.extend(has.into_iter().map(|it| ((it.number, it.own), it.outline)));
+                let has = load(&*self.disk, &self.places, &merged);
+                let has = has.into_iter().flat_map(|loaded| loaded.outlined);
+                outlines.extend(has.map(|it| ((it.number, it.own), it.outline)));
             }
         }
         let mut outlined = Vec::with_capacity(gathered.len());

@@ -48,6 +48,7 @@ fn the_examples_of_a_pack_and_a_manifest() {
     let options = LocalOptions {
         cache_bytes: 0,
         index_cache_bytes: 0,
+        keys_memory_max: u64::MAX,
         slow_read_micros: 0,
         pack_bytes_target: 100,
         reserve_bytes: 0,

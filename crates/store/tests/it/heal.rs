@@ -256,7 +256,10 @@ fn a_scrub_keeps_no_file_that_a_collection_removes_meanwhile() {
     let disk = SimDisk::new(0);
     let mut random = Random::new(2);
     let chunks: Vec<Chunk> = (0..40).map(|_| blob(&random.bytes(30_000))).collect();
-    let store = sealed(&disk, &chunks);
+    drop(sealed(&disk, &chunks));
+    // The file of keys has no name either.
+    let options = LocalOptions { keys_memory_max: u64::MAX, ..SMALL };
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
     let (mut steps, mut open) = (0, Vec::new());
     let mut throttle = |_| {
         steps += 1;

@@ -32,10 +32,12 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
 use frond_testkit::{Random, SimDisk};
 
-/// Small packs, so that tests cross from one to the next, and a cache of a few chunks.
+/// Small packs, so that tests cross from one to the next, a cache of a few chunks, and keys that
+/// mostly lie in their file.
 const SMALL: LocalOptions = LocalOptions {
     cache_bytes: 4 << 10,
     index_cache_bytes: 4 << 10,
+    keys_memory_max: 200,
     slow_read_micros: 0,
     pack_bytes_target: 2 << 10,
     reserve_bytes: 0,

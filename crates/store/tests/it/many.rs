@@ -20,6 +20,7 @@ fn chunks() -> Vec<Chunk> {
 const OPTIONS: LocalOptions = LocalOptions {
     cache_bytes: 0,
     index_cache_bytes: 20 << 10,
+    keys_memory_max: u64::MAX,
     slow_read_micros: 0,
     pack_bytes_target: 256 << 20,
     reserve_bytes: 0,

@@ -1,15 +1,15 @@
 //! Reads the indexes of sealed packs, several at once: what opening a large store takes its time
-//! for. Each is read as a whole and checked; of a chunk, 8 bytes stay. Where the disk's tier has a
-//! pack's outline, that does instead, and the index's pages are read when they are searched.
+//! for. Each is read as a whole and checked; of a chunk, the start of its name stays. Where the
+//! disk's tier has a pack's outline, that does instead: the starts are read where it lies, and the
+//! index's pages when they are searched.
 
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
-use crate::index::PackPairs;
-use crate::io::Tier;
+use crate::io::{StoredBytes, Tier};
 use crate::pack::Pack;
-use crate::pack::outline::Outline;
+use crate::pack::outline::{Outline, Starts};
 use crate::pack::reader::read_index;
 use crate::pack::table::PackTable;
 
@@ -21,37 +21,30 @@ const A_THREAD_BYTES_MIN: u64 = 64 << 20;
 /// A sealed pack, and how many bytes it has.
 pub(super) type SealedPack = (Arc<Pack>, u64);
 
-/// What the index needs of a pack.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) struct IndexRead {
-    pub(super) pairs: PackPairs,
-    /// If it was read instead of the pack's index.
-    pub(super) outline: Option<Outline>,
-}
-
-/// Returns what the index needs of each of `packs`, in their order; `None` where a pack's header or
-/// index isn't right or can't be read.
-pub(super) fn read(packs: &[SealedPack], tier: Option<&dyn Tier>) -> Vec<Option<IndexRead>> {
+/// Returns the starts of the names of each of `packs`, in their order; `None` where a pack's header
+/// or index isn't right or can't be read.
+pub(super) fn read(packs: &[SealedPack], tier: Option<&dyn Tier>) -> Vec<Option<Starts>> {
     let outlined = |(pack, bytes): &SealedPack| read_outline(pack, *bytes, tier?);
-    let mut found: Vec<Option<IndexRead>> = packs.iter().map(outlined).collect();
+    let mut found: Vec<Option<Starts>> = packs.iter().map(outlined).collect();
     let is_absent = |position: &usize| found[*position].is_none();
     let absent: Vec<usize> = (0..packs.len()).filter(is_absent).collect();
     let rest: Vec<SealedPack> = absent.iter().map(|position| packs[*position].clone()).collect();
     for (position, read) in absent.into_iter().zip(read_whole(&rest)) {
-        found[position] = read.map(|pairs| IndexRead { pairs, outline: None });
+        found[position] = read;
     }
     found
 }
 
 /// Afterwards the pack can be searched.
-fn read_outline(pack: &Pack, pack_bytes: u64, tier: &dyn Tier) -> Option<IndexRead> {
-    let outline = Outline::parse(&tier.outline(&pack.name)?, pack_bytes)?;
+fn read_outline(pack: &Pack, pack_bytes: u64, tier: &dyn Tier) -> Option<Starts> {
+    let stored = tier.outline(&pack.name)?;
+    let outline = Outline::parse(&stored.read(0..stored.len()).ok()?, pack_bytes)?;
     pack.table.get_or_init(|| PackTable::of_outline(pack_bytes, &outline));
-    let pairs = PackPairs::of_outline(pack.number, &outline);
-    Some(IndexRead { pairs, outline: Some(outline) })
+    let elsewhere = matches!(stored, StoredBytes::InFile(..)).then_some(stored);
+    Some(outline.into_starts(pack.number, elsewhere))
 }
 
-fn read_whole(packs: &[SealedPack]) -> Vec<Option<PackPairs>> {
+fn read_whole(packs: &[SealedPack]) -> Vec<Option<Starts>> {
     let bytes: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
     let worth = usize::try_from(bytes / A_THREAD_BYTES_MIN).unwrap_or(THREADS_MAX);
     // One that works leaves the disk idle, two processors are kept busy by two that work.
@@ -59,9 +52,9 @@ fn read_whole(packs: &[SealedPack]) -> Vec<Option<PackPairs>> {
     read_by(packs, worth.min(2 * cores).clamp(1, THREADS_MAX))
 }
 
-fn read_by(packs: &[SealedPack], thread_count: usize) -> Vec<Option<PackPairs>> {
+fn read_by(packs: &[SealedPack], thread_count: usize) -> Vec<Option<Starts>> {
     let read_part =
-        |part: &[SealedPack]| -> Vec<Option<PackPairs>> { part.iter().map(read_one).collect() };
+        |part: &[SealedPack]| -> Vec<Option<Starts>> { part.iter().map(read_one).collect() };
     if thread_count == 1 {
         return read_part(packs);
     }
@@ -76,9 +69,9 @@ fn read_by(packs: &[SealedPack], thread_count: usize) -> Vec<Option<PackPairs>> 
     })
 }
 
-fn read_one((pack, bytes): &SealedPack) -> Option<PackPairs> {
+fn read_one((pack, bytes): &SealedPack) -> Option<Starts> {
     let chunks = read_index(pack, *bytes).ok()?;
-    Some(PackPairs::of(pack.number, &chunks))
+    Some(Outline::new(0, &chunks).into_starts(pack.number, None))
 }
 
 #[cfg(test)]
@@ -106,12 +99,20 @@ mod tests {
         assert!(packs.len() > 10, "{} packs", packs.len());
         // No index ends there.
         packs[3].1 -= 1;
-        let one_by_one = read_by(&packs, 1);
+        let read_by = |thread_count| -> Vec<Option<Vec<_>>> {
+            let take_all = |mut starts: Starts| {
+                let mut all = Vec::new();
+                starts.take_below(None, &mut all).unwrap();
+                all
+            };
+            read_by(&packs, thread_count).into_iter().map(|it| it.map(take_all)).collect()
+        };
+        let one_by_one = read_by(1);
         let absent: Vec<usize> =
             (0..packs.len()).filter(|position| one_by_one[*position].is_none()).collect();
         assert_eq!(absent, [3]);
         for thread_count in [2, 4, 100] {
-            assert_eq!(read_by(&packs, thread_count), one_by_one);
+            assert_eq!(read_by(thread_count), one_by_one);
         }
         drop((packs, store));
         std::fs::remove_dir_all(directory).unwrap();

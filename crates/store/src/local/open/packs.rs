@@ -2,22 +2,23 @@
 
 mod alike;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::indexes::{self, IndexRead, SealedPack};
+use super::indexes::{self, SealedPack};
 use crate::chunk::ChunkHash;
 use crate::counters::Counters;
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
 use crate::error::StoreError;
 use crate::field::prefix;
 use crate::hash::NameHasherBuilder;
-use crate::index::{Index, Known};
+use crate::index::{Index, KeysRead, Known};
 use crate::io::{Disk, Tier};
 use crate::location::{FrameOffset, PackNumber, PackedChunk, Purpose};
 use crate::manifest::{MANIFEST_NAME, Manifest, PackEntry, PackState, SetAside, SetAsideReason};
 use crate::pack::Pack;
 use crate::pack::format::PACK_MAGIC;
+use crate::pack::outline::Starts;
 use crate::pack::reader::{
     Naming, check_header, read_frame, read_index, read_index_alone, rewrite,
 };
@@ -46,7 +47,7 @@ pub(super) fn load(
     disk: &dyn Disk,
     manifest: &Manifest,
     unlisted: &[PackNumber],
-    pages: PageCache,
+    (pages, keys_memory_max): (PageCache, u64),
     counters: &Counters,
 ) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded {
@@ -61,7 +62,7 @@ pub(super) fn load(
     for entry in &manifest.packs {
         files.push((entry.clone(), open_pack(disk, entry, manifest)?));
     }
-    let whole = loaded.load_whole(&files, manifest, disk.tier())?;
+    let whole = loaded.load_whole(disk, &files, manifest, keys_memory_max)?;
     for (mut entry, pack) in files {
         let Some(pack) = pack else {
             loaded.note_hole(&entry.number.to_string(), 0, "missing", HoleOrigin::Damage);
@@ -121,7 +122,9 @@ impl Loaded {
 
     /// Whether a chunk is in force in a pack other than `but`.
     fn holds(&self, hash: ChunkHash, but: Option<PackNumber>) -> Result<bool, StoreError> {
-        match self.index.look(hash) {
+        let spilled = self.index.keys().spilled();
+        let read = KeysRead::of(spilled, std::iter::once(hash))?;
+        match self.index.look(hash, &read) {
             Known::Here(..) => Ok(true),
             Known::Perhaps(packs) => {
                 for pack in packs.into_iter().filter(|pack| Some(pack.number) != but) {
@@ -138,9 +141,10 @@ impl Loaded {
     /// together. Returns which these are.
     fn load_whole(
         &mut self,
+        disk: &dyn Disk,
         files: &[(PackEntry, Option<Arc<Pack>>)],
         manifest: &Manifest,
-        tier: Option<&dyn Tier>,
+        keys_memory_max: u64,
     ) -> Result<HashSet<PackNumber>, StoreError> {
         let sealed = files.iter().filter(|(entry, _)| {
             entry.state == PackState::Sealed && manifest.aside_in(entry.number).next().is_none()
@@ -148,17 +152,14 @@ impl Loaded {
         let sealed: Vec<SealedPack> = sealed
             .filter_map(|(entry, pack)| Some((Arc::clone(pack.as_ref()?), entry.bytes)))
             .collect();
-        let (mut whole, mut pairs) = (HashSet::new(), Vec::with_capacity(sealed.len()));
-        let mut outlines = HashMap::new();
-        for ((pack, _), read) in sealed.iter().zip(indexes::read(&sealed, tier)) {
-            let Some(IndexRead { pairs: own, outline }) = read else { continue };
-            self.index.add_pack(Arc::clone(pack));
-            whole.insert(pack.number);
-            pairs.push(own);
-            outlines.extend(outline.map(|outline| (pack.number, outline)));
-        }
-        let left = self.index.insert_whole(pairs);
-        self.insert_alike(&left, &outlines)?;
+        let starts: Vec<Starts> =
+            indexes::read(&sealed, disk.tier()).into_iter().flatten().collect();
+        let whole: HashSet<PackNumber> = starts.iter().map(|starts| starts.pack).collect();
+        let (keys, left) = alike::keys_of(disk, starts, keys_memory_max)?;
+        self.index = Index::of_keys(keys);
+        let sealed = sealed.iter().filter(|(pack, _)| whole.contains(&pack.number));
+        sealed.for_each(|(pack, _)| self.index.add_pack(Arc::clone(pack)));
+        self.insert_alike(&left)?;
         Ok(whole)
     }
 

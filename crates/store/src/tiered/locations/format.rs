@@ -49,6 +49,11 @@ pub(super) fn encode(packs: &[Outlined]) -> Bytes {
     sealed(bytes)
 }
 
+/// The offset of the first outline in an object with so many; the others follow in their order.
+pub(super) fn outlines_offset(pack_count: usize) -> usize {
+    OFFSET_PACKS + pack_count * PACK_BYTES
+}
+
 /// Reads the object `name`.
 ///
 /// # Errors

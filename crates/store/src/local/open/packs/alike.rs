@@ -1,86 +1,82 @@
-//! Adds what several packs have of names that begin alike: one chunk that each of them holds, or
-//! several chunks.
+//! Files the chunks of sealed packs, of which several may hold the same one.
 //!
-//! Of packs with an outline the starts of the names are known. A start that one pack alone has is
-//! that of chunks that no other holds, so no page is read for it. Among the rest the names decide,
-//! which are in pages.
-
-use std::collections::HashMap;
+//! 1. The starts of all packs' names are gone through side by side, part by part, so that memory
+//!    holds those of one part only. A start that one pack alone has is that of chunks that no other
+//!    holds: their keys come in order, and no page is read for them.
+//! 2. Of the rest, which are few, the names decide, which are in pages.
 
 use super::Loaded;
 use crate::error::StoreError;
-use crate::hash::NameBeginning;
+use crate::index::{Keys, KeysBuilder, Pair};
+use crate::io::Disk;
 use crate::location::{PackNumber, PackedChunk};
 use crate::manifest::PackState;
-use crate::pack::outline::{NameStart, Outline};
+use crate::pack::outline::{NameStart, Starts};
 
-/// What [`Index::insert_whole`](crate::index::Index::insert_whole) leaves.
-type Alike = (PackNumber, NameBeginning);
+/// The starts of a part: 16 bytes of memory each.
+const PART_COUNT: usize = 1 << 17;
 
-impl Loaded {
-    /// Adds `left`, which ascend by their beginnings, of packs of which some have outlines.
-    pub(super) fn insert_alike(
-        &mut self,
-        left: &[Alike],
-        outlines: &HashMap<PackNumber, Outline>,
-    ) -> Result<(), StoreError> {
-        for group in left.chunk_by(|(_, left), (_, right)| left == right) {
-            if group.iter().any(|(number, _)| outlines.contains_key(number)) {
-                self.insert_by_starts(group, outlines)?;
-                continue;
-            }
-            for (number, beginning) in group {
-                let chunks = self.named_alike(*number, *beginning)?;
-                self.insert_all(*number, PackState::Sealed, &chunks)?;
-            }
-        }
-        Ok(())
+/// A start that several packs have, and one of them.
+type Alike = (NameStart, PackNumber);
+
+/// Returns the keys of what one pack alone holds, and what is left to be added, ascending. The keys
+/// take `memory_max` bytes of memory, and the rest of them lies in a file of `disk`, but for a disk
+/// that has no room or fails: data must be readable there.
+pub(super) fn keys_of(
+    disk: &dyn Disk,
+    mut packs: Vec<Starts>,
+    memory_max: u64,
+) -> Result<(Keys, Vec<Alike>), StoreError> {
+    if let Ok(made) = file_all(disk, &mut packs, memory_max) {
+        return Ok(made);
     }
+    packs.iter_mut().for_each(Starts::rewind);
+    file_all(disk, &mut packs, u64::MAX)
+}
 
-    /// Adds what packs have of one beginning.
-    fn insert_by_starts(
-        &mut self,
-        group: &[Alike],
-        outlines: &HashMap<PackNumber, Outline>,
-    ) -> Result<(), StoreError> {
-        let mut starts: Vec<(NameStart, PackNumber)> = Vec::new();
-        for (number, beginning) in group {
-            match outlines.get(number) {
-                Some(outline) => {
-                    starts.extend(outline.alike(*beginning).map(|start| (start, *number)));
-                }
-                None => {
-                    let mut chunks = self.named_alike(*number, *beginning)?;
-                    chunks.dedup_by_key(|chunk| chunk.hash);
-                    let start = |chunk: &PackedChunk| (NameStart::of(chunk.hash), *number);
-                    starts.extend(chunks.iter().map(start));
-                }
-            }
+fn file_all(
+    disk: &dyn Disk,
+    packs: &mut [Starts],
+    memory_max: u64,
+) -> Result<(Keys, Vec<Alike>), StoreError> {
+    let count: usize = packs.iter().map(Starts::count).sum();
+    let parts = count.div_ceil(PART_COUNT) as u64;
+    let mut builder = KeysBuilder::new(disk, count, memory_max)?;
+    let (mut left, mut starts, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+    for part in 1..=parts {
+        let end = NameStart::of_part(part, parts);
+        for pack in &mut *packs {
+            let taken = pack.take_below(end, &mut starts);
+            taken.map_err(|error| StoreError::io(pack.pack.to_string(), error))?;
         }
         starts.sort_unstable();
         for same in starts.chunk_by(|(left, _), (right, _)| left == right) {
-            let mut packs: Vec<PackNumber> = same.iter().map(|(_, pack)| *pack).collect();
-            packs.dedup();
-            if let [pack] = packs[..] {
-                let beginning = same[0].0.beginning();
-                same.iter().for_each(|_| self.index.insert_beginning(beginning, pack));
-                continue;
-            }
-            for pack in packs {
-                let mut chunks = self.named_alike(pack, same[0].0.beginning())?;
-                chunks.retain(|chunk| NameStart::of(chunk.hash) == same[0].0);
-                self.insert_all(pack, PackState::Sealed, &chunks)?;
+            let (start, pack) = same[0];
+            if same.iter().all(|(_, other)| *other == pack) {
+                pairs.extend(same.iter().map(|_| Pair::of(start.beginning(), pack)));
+            } else {
+                left.extend_from_slice(same);
             }
         }
-        Ok(())
+        starts.clear();
+        // Of names that begin alike, the packs may not ascend.
+        pairs.sort_unstable();
+        pairs.drain(..).try_for_each(|pair| builder.push(pair))?;
     }
+    left.dedup();
+    Ok((builder.finish()?, left))
+}
 
-    fn named_alike(
-        &self,
-        number: PackNumber,
-        beginning: NameBeginning,
-    ) -> Result<Vec<PackedChunk>, StoreError> {
-        self.index.packs()[&number].named_alike(&self.pages, beginning)
+impl Loaded {
+    /// Adds `left`, which [`keys_of`] returned.
+    pub(super) fn insert_alike(&mut self, left: &[Alike]) -> Result<(), StoreError> {
+        for (start, number) in left {
+            let pack = &self.index.packs()[number];
+            let mut chunks = pack.named_alike(&self.pages, start.beginning())?;
+            chunks.retain(|chunk: &PackedChunk| NameStart::of(chunk.hash) == *start);
+            self.insert_all(*number, PackState::Sealed, &chunks)?;
+        }
+        Ok(())
     }
 }
 
@@ -91,16 +87,17 @@ mod tests {
     use super::*;
     use crate::ChunkStore;
     use crate::chunk::{Chunk, ChunkKind};
-    use crate::index::{Index, PackPairs};
+    use crate::index::{Index, KeysRead};
     use crate::io::Machine;
     use crate::local::{LocalOptions, LocalStore};
     use crate::location::Purpose;
     use crate::pack::Pack;
+    use crate::pack::outline::Outline;
     use crate::pack::reader::read_index;
     use crate::pack::table::PageCache;
 
-    /// Two packs with the same chunks: each chunk is in force in one of them, whichever of them
-    /// have outlines.
+    /// Two packs with the same chunks: each chunk is in force in one of them, whether keys lie in
+    /// memory or in a file.
     #[test]
     fn a_chunk_of_two_packs_is_in_force_in_one() {
         let name = format!("frond-alike-{}", std::process::id());
@@ -116,8 +113,8 @@ mod tests {
             let (pack, table) = sealed.expect("a pack is sealed");
             (Arc::clone(&pack.file), table.pack_bytes)
         });
-        for outlined in [[false, false], [true, false], [false, true], [true, true]] {
-            let (mut pairs, mut outlines) = (Vec::new(), HashMap::new());
+        for memory_max in [0, u64::MAX] {
+            let mut starts = Vec::new();
             let mut loaded = Loaded {
                 index: Index::default(),
                 pages: PageCache::new(1 << 20),
@@ -126,23 +123,27 @@ mod tests {
                 damaged: Vec::new(),
                 findings: Vec::new(),
             };
-            let mut names = Vec::new();
-            for (number, outlined) in [PackNumber(3), PackNumber(4)].into_iter().zip(outlined) {
+            let (mut names, mut packs) = (Vec::new(), Vec::new());
+            for number in [PackNumber(3), PackNumber(4), PackNumber(5)] {
                 let pack = Arc::new(Pack::new(number, Purpose::Working, Arc::clone(&file)));
                 let entries = read_index(&pack, bytes).unwrap();
-                pairs.push(PackPairs::of(number, &entries));
+                // The last one holds the first of them only.
+                let held = if number == PackNumber(5) { &entries[..1] } else { &entries };
+                starts.push(Outline::new(0, held).into_starts(number, None));
                 names = entries.iter().map(|entry| entry.hash).collect();
-                loaded.index.add_pack(pack);
-                if outlined {
-                    outlines.insert(number, Outline::new(0, &entries));
-                }
+                packs.push(pack);
             }
-            let left = loaded.index.insert_whole(pairs);
-            assert_eq!(left.len(), 2 * names.len());
-            loaded.insert_alike(&left, &outlines).unwrap();
+            let (keys, left) = keys_of(&*machine.disk, starts, memory_max).unwrap();
+            assert_eq!(left.len(), 2 * names.len() + 1);
+            loaded.index = Index::of_keys(keys);
+            packs.into_iter().for_each(|pack| loaded.index.add_pack(pack));
+            loaded.insert_alike(&left).unwrap();
             for name in &names {
-                let is_in = |number| loaded.index.lies_in(*name, PackNumber(number));
-                assert_eq!([is_in(3), is_in(4)], [true, false], "{outlined:?}");
+                let spilled = loaded.index.keys().spilled();
+                assert_eq!(spilled.is_some(), memory_max == 0);
+                let read = KeysRead::of(spilled, std::iter::once(*name)).unwrap();
+                let is_in = |number| loaded.index.lies_in(*name, PackNumber(number), &read);
+                assert_eq!([is_in(3), is_in(4), is_in(5)], [true, false, false], "{memory_max}");
             }
         }
         drop((file, store));
