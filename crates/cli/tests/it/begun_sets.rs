@@ -120,7 +120,7 @@ fn initiate(servers: &[Mongod; 2]) -> Result<DocumentBuf, ClientError> {
     initiate_with(servers, 1)
 }
 
-fn initiate_with(servers: &[Mongod; 2], priority: i32) -> Result<DocumentBuf, ClientError> {
+fn initiate_with(servers: &[Mongod], priority: i32) -> Result<DocumentBuf, ClientError> {
     let mut command = DocumentBuilder::new();
     command.begin_document("replSetInitiate").append("_id", Value::String("many"));
     command.begin_array("members");
@@ -197,6 +197,7 @@ fn a_server_waits_for_its_initiation() {
         (r#"5"#, 14),
         (r#"[{"_id": 0, "host": "127.0.0.1:1"}]"#, 74),
         (r#"[{"_id": 0, "host": "nohost.invalid:27017"}]"#, 74),
+        (r#"[{"_id": 0, "host": "nohost.invalid:27017", "priority": 0}]"#, 93),
     ] {
         let text = format!(r#"{{"replSetInitiate": {{"_id": "many", "members": {members}}}}}"#);
         let command = frond_doc::extended_json::parse(&text).unwrap();
@@ -204,7 +205,8 @@ fn a_server_waits_for_its_initiation() {
         assert_eq!(code_of(answer), code, "{text}");
         assert!(!server.leads());
     }
-    initiate_alone(&server).unwrap();
+    // A priority, as programs for tests give one.
+    initiate_with(std::slice::from_ref(&server), 2).unwrap();
     assert!(server.leads());
     insert(&server).unwrap();
     assert!(initiate_alone(&server).unwrap_err().to_string().contains("already initialized"));

@@ -175,8 +175,13 @@ fn hosts(config: Document<'_>) -> Result<Vec<Host>, Error> {
             let why = "Replica set configuration must contain at least one member";
             return Err(invalid(why.to_owned()));
         }
-        // By itself it can't lose one.
-        1 => {}
+        // It is preferred to nobody, whatever its priority.
+        1 if members.all.iter().all(Host::is_electable) => return Ok(members.all),
+        1 => {
+            let why = "Replica set configuration must contain at least one non-arbiter member with \
+                       priority > 0";
+            return Err(invalid(why.to_owned()));
+        }
         _ => set_configuration::check(&members)?,
     }
     if members != Members::first(members.addresses()) {

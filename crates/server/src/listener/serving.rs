@@ -50,7 +50,7 @@ impl Serving {
         let sweeper = sweep::start(&self.shared, &self.stop);
         // A supervisor, or the parent of `--fork`, may read the log as soon as it is notified.
         log::serves(&self.shared.log, self.shared.address);
-        if self.shared.replica.is_none() {
+        if self.shared.replica.is_none() && !self.shared.awaits_set() {
             log::leads(&self.shared.log);
         }
         let tasks = self.start_tasks();
