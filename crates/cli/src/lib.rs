@@ -31,7 +31,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::serve::configuration::Configuration;
 use crate::commands::serve::mongod::{self, Invocation};
@@ -58,6 +58,15 @@ shop@main~2 or shop@<commit> (read only).";
 #[command(name = "frond", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
+    #[command(flatten)]
+    global: Global,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Args)]
+struct Global {
     /// When to colour the output
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Colour::Auto, global = true)]
     #[arg(help_heading = "Global options")]
@@ -66,9 +75,18 @@ struct Cli {
     /// Don't page: on a terminal log, diff, show, history and blame go through PAGER, or less
     #[arg(long, global = true, help_heading = "Global options")]
     no_pager: bool,
+}
 
-    #[command(subcommand)]
-    command: Command,
+/// The line of `frond serve`, alone: to describe all commands as well takes some of the few
+/// milliseconds in which a server starts.
+#[derive(Parser)]
+#[command(name = "frond serve", bin_name = "frond serve", max_term_width = 100)]
+struct ServeLine {
+    #[command(flatten)]
+    global: Global,
+
+    #[command(flatten)]
+    serve: commands::serve::Serve,
 }
 
 #[derive(Subcommand)]
@@ -145,8 +163,8 @@ pub fn main() -> ExitCode {
             return ExitCode::from(failure.exit_code());
         }
     };
-    let is_long = cli.command.is_long() && !cli.no_pager;
-    let mut terminal = Terminal::new(cli.color, is_long);
+    let is_long = cli.command.is_long() && !cli.global.no_pager;
+    let mut terminal = Terminal::new(cli.global.color, is_long);
     let done = run(&cli.command, &mut terminal);
     // An error comes after what was printed before it, and after the pager.
     let finished = terminal.finish();
@@ -184,8 +202,13 @@ fn read_arguments() -> Result<Cli, Failure> {
         let parsed = Cli::try_parse_from(arguments);
         return Ok(parsed.unwrap_or_else(|error| refuse(error, command.as_deref())));
     }
+    read_serve_line(arguments, as_mongod)
+}
+
+fn read_serve_line(arguments: Vec<OsString>, as_mongod: bool) -> Result<Cli, Failure> {
     let configuration = Configuration::read(arguments, std::env::vars_os())?;
-    let mut cli = Cli::try_parse_from(&configuration.arguments).unwrap_or_else(|error| {
+    let words = configuration.arguments.iter().skip(1);
+    let line = ServeLine::try_parse_from(words).unwrap_or_else(|error| {
         let _ = error.print();
         if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
             && let Some(origin) = configuration.origin_of(argument)
@@ -198,12 +221,11 @@ fn read_arguments() -> Result<Cli, Failure> {
         }
         std::process::exit(error.exit_code())
     });
-    if let Command::Serve(serve) = &mut cli.command {
-        serve.parsed = configuration.parsed;
-        serve.as_mongod = as_mongod;
-        serve.take_begun_set()?;
-    }
-    Ok(cli)
+    let mut serve = line.serve;
+    serve.parsed = configuration.parsed;
+    serve.as_mongod = as_mongod;
+    serve.take_begun_set()?;
+    Ok(Cli { global: line.global, command: Command::Serve(Box::new(serve)) })
 }
 
 /// Whether what isn't known is one of mongod's options that users of it type first.
