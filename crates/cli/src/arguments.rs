@@ -235,11 +235,7 @@ impl Author {
 
     /// As given, or from the environment.
     pub fn name(&self) -> String {
-        self.named()
-            .or_else(|| variable("USER"))
-            .or_else(|| variable("LOGNAME"))
-            .or_else(name_of_process)
-            .unwrap_or_else(|| "unknown".to_owned())
+        self.named().unwrap_or_else(login_name)
     }
 
     /// Returns the author to send with a command to `target`; `None` where the server knows which
@@ -252,6 +248,14 @@ impl Author {
     fn named(&self) -> Option<String> {
         self.author.clone().or_else(|| variable("FROND_AUTHOR"))
     }
+}
+
+/// The name by which the system knows the user.
+pub fn login_name() -> String {
+    variable("USER")
+        .or_else(|| variable("LOGNAME"))
+        .or_else(name_of_process)
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -12,18 +12,25 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("am", "frond apply takes what frond format-patch wrote"),
     ("checkout", "a branch is a database of its own: shop@sale; see frond restore, too"),
     ("config", "settings are options: frond serve --config FILE, --author, FROND_AUTHOR"),
+    ("console", "a server has it: frond serve --console 127.0.0.1:27080"),
     ("dump", "frond backup copies everything, frond export a collection"),
+    ("find", QUERIES),
     ("init", "frond import and frond serve make a data directory"),
     ("ls-files", "frond ls DATABASE lists the collections"),
     ("mongosh", "frond shell starts it"),
     ("mv", "a collection is renamed by a client: db.items.renameCollection(...)"),
+    ("query", QUERIES),
     ("rm", "documents are deleted by a client: db.items.deleteMany({...}); see frond erase, too"),
     ("stash", "commit to a branch: frond branch shop later, then write to shop@later"),
+    ("stop", "Ctrl-C or SIGTERM stops a server, as does db.shutdownServer() of a client"),
     ("switch", "a branch is a database of its own: shop@sale"),
+    ("user", "users are made by a client: db.createUser({...}) in frond shell"),
     ("version", "frond --version tells it"),
     ("worktree", "every branch is one: shop@sale is read and written like any database"),
 ];
 
+const QUERIES: &str =
+    "frond shell queries as mongosh does; frond export -q FILTER prints documents";
 const NOTHING_STAGED: &str = "nothing is staged: a commit records the whole working state";
 const OF_REMOTES: &str = "a remote's branches are versions, origin/main: frond fetch lists them";
 const COMMITS_AT_ONCE: &str =
@@ -61,6 +68,11 @@ pub const OPTIONS: &[(&str, &[&str], &str)] = &[
     ("rebase", &["-i", "--interactive", "--onto"], "frond cherry-pick takes single commits"),
     ("restore", &["-s", "--source"], "--from VERSION names where it comes from"),
     ("revert", &["-n", "--no-commit"], COMMITS_AT_ONCE),
+    (
+        "shell",
+        &["--quiet", "--norc", "--host", "--port", "--username", "-u", "--password", "-p", "--tls"],
+        "options of mongosh stand behind --, as in frond shell shop -- --quiet",
+    ),
     ("show", &["--name-only", "--name-status"], "--stat names what changed"),
     ("undo", &["-n"], "one change at a time; --change NUMBER names one of frond reflog"),
     ("", &["-v", "--verbose"], "frond --version tells the version; no command has a verbose form"),

@@ -60,9 +60,15 @@
   }
 
   /** Who commits, if it isn't said: as with the command line. */
-  function author() {
-    const name = process.env.FROND_AUTHOR;
+  function author(database) {
+    const { FROND_AUTHOR: named, FROND_LOGIN_NAME: ofSystem } = process.env;
+    // Of a user who has logged in the server knows the name.
+    const name = named || (isLoggedIn(database) ? "" : ofSystem);
     return name ? { author: name } : {};
+  }
+
+  function isLoggedIn(database) {
+    return database.runCommand({ connectionStatus: 1 }).authInfo.authenticatedUsers.length > 0;
   }
 
   function commitLine(commit) {
@@ -203,7 +209,7 @@
       usage: 'db.commit("message" [, {author, amend, allowEmpty, time}])',
       about: "record this branch's working state as a version",
       run(message, options) {
-        const given = { ...author(), ...fields(message, "message"), ...options };
+        const given = { ...author(this), ...fields(message, "message"), ...options };
         const commit = this.runCommand({ frondCommit: 1, ...given });
         const first = plain(commit.message).split("\n")[0];
         return shownAs(commit, `[${plain(commit.branch)} ${shortId(commit.commitId)}] ${first}`);
@@ -289,7 +295,7 @@
       about: "bring another version into this branch",
       run(version, options) {
         const given = { ...fields(version, "merge_in"), ...options };
-        return withConflicts(this, { frondMerge: 1, ...(given.abort ? {} : author()), ...given });
+        return withConflicts(this, { frondMerge: 1, ...(given.abort ? {} : author(this)), ...given });
       },
     },
     conflicts: {
@@ -373,7 +379,7 @@
       usage: 'db.revert("main~2" [, {message, author, parent}])',
       about: "take back what one version changed, by a new one",
       run(version, options) {
-        return withConflicts(this, { frondRevert: 1, ...author(), ...fields(version, "target"), ...options });
+        return withConflicts(this, { frondRevert: 1, ...author(this), ...fields(version, "target"), ...options });
       },
     },
     cherryPick: {

@@ -32,7 +32,7 @@ use crate::terminal::Terminal;
 const EXAMPLES: &str = "\
 Examples:
   frond follow mongodb://user:secret@db1,db2/shop?tls=true      into ./frond-data, as shop
-  frond follow mongodb://localhost/shop --into prod@live --commit-every 15m
+  frond follow mongodb://localhost/shop --into prod --commit-every 15m
   frond follow mongodb://localhost/shop --commit-every 10000    a version every 10,000 changes
   frond follow mongodb://localhost/shop --once                  up to now, then stop
   frond follow mongodb://localhost/shop --uri 127.0.0.1:27018   into a running server
@@ -61,7 +61,8 @@ pub struct Follow {
     /// it names a user without a password
     source: String,
 
-    /// The copy, DATABASE or DATABASE@BRANCH, if it has another name than the source
+    /// The copy, if it has another name than the source: DATABASE, or DATABASE@BRANCH of a branch
+    /// that exists
     #[arg(long, value_name = "DATABASE")]
     into: Option<String>,
 

@@ -300,7 +300,7 @@ const MEMORY_BYTES_LITTLE: u64 = 2 << 30;
 /// The time that a server waits for a data directory that a command, or one that ends, still has.
 const SERVER_WAIT: Duration = Duration::from_secs(3);
 /// The advice where another server runs on the data directory.
-const SERVED: &str = "a server is running on it; another one needs another --data";
+const SERVED: &str = "it is served already; another server needs another --data";
 
 /// Why a server ended, with what to do about it.
 fn end_failure(error: &ServerError) -> Failure {

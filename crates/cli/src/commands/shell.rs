@@ -14,6 +14,7 @@ use std::process::Command;
 use frond_doc::{Value, document};
 use frond_server::{Client, MONGOSH_SCRIPT};
 
+use crate::arguments::login_name;
 use crate::backend::ServerUri;
 use crate::commands::branch::driver_name;
 use crate::failure::Failure;
@@ -22,6 +23,8 @@ use crate::terminal::Terminal;
 
 /// The variable with the connection string for our script, if it has a password.
 const URI_VARIABLE: &str = "FROND_SHELL_URI";
+/// The variable with the name of whoever commits, for the script, where nobody has logged in.
+const LOGIN_NAME_VARIABLE: &str = "FROND_LOGIN_NAME";
 /// Connects to it.
 const CONNECT_SCRIPT: &str =
     "db = connect(process.env.FROND_SHELL_URI); delete process.env.FROND_SHELL_URI; undefined";
@@ -104,6 +107,7 @@ impl Shell {
             None => drop(mongosh.arg(uri)),
         }
         mongosh.args(["--eval", MONGOSH_SCRIPT]).env_remove("FROND_PASSWORD");
+        mongosh.env(LOGIN_NAME_VARIABLE, login_name());
         if let Some(database) = &self.database {
             // Not in the URI: there it would also say where the user belongs.
             let name = shown_json(Value::String(&for_drivers(database)));
