@@ -97,6 +97,14 @@ pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
 pub use stream::{Documents, RESULT_BYTES_MAX};
 pub use table::NO_SEARCH_INDEXES;
 
+/// Checks of stages that each has one field, with the name of a stage, and nothing else.
+///
+/// # Errors
+/// 14, 40323, 40324: MongoDB's.
+pub fn check_stage_names(stages: Array<'_>) -> Result<(), QueryError> {
+    parse::check_names(stages, table::find)
+}
+
 impl Pipeline {
     /// Parses the stages.
     ///

@@ -65,6 +65,37 @@ const FIRST_ONLY: [&str; 8] = [
 /// Cuts large events of a change stream.
 const SPLIT: &str = "$changeStreamSplitLargeEvent";
 
+/// Checks no more of stages than that each is one: that it has one field, with a name that is known.
+pub(super) fn check_names(stages: Array<'_>, find: Find) -> Result<(), QueryError> {
+    for stage in stages.iter() {
+        let (name, _) = named(stage)?;
+        if find(name).is_none() && !history::NAMES.contains(&name) {
+            return Err(unrecognized(name));
+        }
+    }
+    Ok(())
+}
+
+/// The name of a stage, and its argument.
+fn named(stage: Value<'_>) -> Result<(&str, Value<'_>), QueryError> {
+    let Value::Document(stage) = stage else {
+        let message = "Each element of the 'pipeline' array must be an object";
+        return Err(QueryError::new(Code::TypeMismatch, message));
+    };
+    let mut fields = stage.iter();
+    match (fields.next(), fields.next()) {
+        (Some(field), None) => Ok(field),
+        _ => {
+            let message = "A pipeline stage specification object must contain exactly one field.";
+            Err(failure(40323, message))
+        }
+    }
+}
+
+fn unrecognized(name: &str) -> QueryError {
+    failure(40324, format!("Unrecognized pipeline stage name: '{name}'"))
+}
+
 /// Parses the stages of one pipeline.
 pub(super) struct StageParser {
     /// The table of all stages: handed in, since stages that have pipelines get this parser.
@@ -102,16 +133,7 @@ impl StageParser {
             return Err(failure(7_749_501, message));
         }
         for (position, stage) in stages.iter().enumerate() {
-            let Value::Document(stage) = stage else {
-                let message = "Each element of the 'pipeline' array must be an object";
-                return Err(QueryError::new(Code::TypeMismatch, message));
-            };
-            let mut fields = stage.iter();
-            let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
-                let message =
-                    "A pipeline stage specification object must contain exactly one field.";
-                return Err(failure(40323, message));
-            };
+            let (name, argument) = named(stage)?;
             if let Some(known) = history::NAMES.into_iter().find(|known| *known == name)
                 && (matches!(self.inside, Some("$lookup" | "$unionWith")) || position != 0)
             {
@@ -119,10 +141,7 @@ impl StageParser {
                 parsed.push(history::parse(name, argument));
                 continue;
             }
-            let Some(row) = (self.find)(name) else {
-                let message = format!("Unrecognized pipeline stage name: '{name}'");
-                return Err(failure(40324, message));
-            };
+            let row = (self.find)(name).ok_or_else(|| unrecognized(name))?;
             let parse = match row.support {
                 Support::Parsed(parse) => parse,
                 Support::Search(message) => {

@@ -426,6 +426,7 @@ fn read_update(
 ) -> Result<UpdateStatement, Error> {
     let filter = fields.required_document("filter")?.to_buf();
     let update = fields.value("updateMods").ok_or_else(|| fields.missing("updateMods"))?;
+    write::check_update(update)?;
     fields.refuse("upsertSupplied")?;
     Ok(UpdateStatement {
         filter,

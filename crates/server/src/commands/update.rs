@@ -2,6 +2,7 @@
 
 use frond_db::{Error, UpdateStatement};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::pipeline::check_stage_names;
 
 use crate::commands::{find, reply, write};
 use crate::fields::Fields;
@@ -20,6 +21,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let report = database.update(collection, &statements, options.is_ordered, durability)?;
     let names = (&options.statements, &report.retried[..]);
     write::count_documents(request, DocumentEvent::Updated, &report.each, names);
+    check_stages(&statements)?;
     let mut answer = DocumentBuilder::new();
     let upserted = report.upserted.len() as u64;
     answer.append("n", reply::number(report.matched + upserted));
@@ -40,6 +42,20 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
+/// Checks the names of all stages, of statements that weren't run too. MongoDB counts stages when
+/// the statements have run: one that it doesn't know fails the command, and what was written stays.
+///
+/// # Errors
+/// 40323, 40324.
+fn check_stages(statements: &[UpdateStatement]) -> Result<(), Error> {
+    for statement in statements {
+        if let Value::Array(stages) = statement.update.as_value() {
+            check_stage_names(stages)?;
+        }
+    }
+    Ok(())
+}
+
 /// Reads one element of `updates`; `variables` are the command's `let`.
 ///
 /// # Errors
@@ -51,6 +67,7 @@ pub fn read_statement(
     let mut fields = Fields::of_part("update.updates", document)?;
     let filter = fields.required_document("q")?.to_buf();
     let update = fields.value("u").ok_or_else(|| fields.missing("u"))?;
+    write::check_update(update)?;
     let statement = UpdateStatement {
         filter,
         update: update.to_buf(),

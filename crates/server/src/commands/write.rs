@@ -112,6 +112,20 @@ pub fn check_statements(statements: &StatementIds, count: usize) -> Result<(), E
     Ok(())
 }
 
+/// Checks what of an update is wrong for the whole command, before anything is written: the stages
+/// of a pipeline that are no documents.
+///
+/// # Errors
+/// `TypeMismatch` (14).
+pub fn check_update(update: Value<'_>) -> Result<(), Error> {
+    let stages = update.as_array();
+    if stages.is_some_and(|stages| stages.iter().any(|stage| stage.as_document().is_none())) {
+        let message = "Each element of the 'pipeline' array must be an object";
+        return Err(Error::invalid(Code::TypeMismatch, message));
+    }
+    Ok(())
+}
+
 /// Counts the documents that a write's statements were about, but for those that an earlier try of
 /// the command had done.
 pub fn count_documents(

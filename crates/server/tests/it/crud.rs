@@ -262,3 +262,42 @@ fn pipelines_that_describe_the_server() {
         assert_eq!(client.error(database, &command).0, code, "{pipeline}");
     }
 }
+
+/// As in MongoDB, which counts the stages of updates once all statements have run.
+#[test]
+fn an_unknown_stage_fails_an_update_that_has_run() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}]}"#);
+    let update = |statements: &str| format!(r#"{{"update": "c", "updates": [{statements}]}}"#);
+    let set = |value: i32| format!(r#"{{"q": {{"_id": 1}}, "u": {{"$set": {{"a": {value}}}}}}}"#);
+    let unknown = r#"{"q": {"_id": 1}, "u": [{"$nope": 1}]}"#;
+    let wrong = r#"{"q": {"_id": 1}, "u": {"$nope": 1}}"#;
+    let two = r#"{"q": {"_id": 1}, "u": [{"$set": {"a": 0}, "$unset": "b"}]}"#;
+    let number = r#"{"q": {"_id": 1}, "u": [5]}"#;
+    let holds = |value: i32| format!(r#"{{"_id": 1, "a": {value}}}"#);
+    let find = r#"{"find": "c"}"#;
+    for (statements, code, a) in [
+        (format!("{}, {unknown}, {}", set(2), set(3)), 40324, 2),
+        // One that isn't reached fails the command, too.
+        (format!("{wrong}, {unknown}"), 40324, 2),
+        (format!("{}, {two}", set(4)), 40323, 4),
+        (format!("{}, {number}", set(5)), 14, 4),
+    ] {
+        assert_eq!(client.error("test", &update(&statements)).0, code, "{statements}");
+        client.check_documents("test", find, &[&holds(a)]);
+    }
+    // One that no update may have is an error of its statement.
+    let answer = client.ok("test", &update(r#"{"q": {}, "u": [{"$match": {}}]}"#));
+    assert!(answer.get("writeErrors").is_some(), "{answer:?}");
+    // So is an unknown one in a bulkWrite.
+    let bulk = |updated: &str| {
+        format!(
+            r#"{{"bulkWrite": 1, "nsInfo": [{{"ns": "test.c"}}], "ops": [
+                {{"update": 0, "filter": {{}}, "updateMods": {updated}}}]}}"#
+        )
+    };
+    let answer = client.ok("admin", &bulk(r#"[{"$nope": 1}]"#));
+    assert_eq!(answer.get("nErrors").and_then(|count| count.as_integer()), Some(1));
+    assert_eq!(client.error("admin", &bulk("[5]")).0, 14);
+}
