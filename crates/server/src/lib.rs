@@ -98,7 +98,7 @@ pub use replica::{Replica, ReplicaOptions};
 pub use router::{Router, RouterError, RouterOptions};
 pub use shared::MemberOptions;
 pub use supervisor::Supervisor;
-pub use tls::{TlsError, TlsMode, TlsOptions};
+pub use tls::{KeyPassword, TlsError, TlsMode, TlsOptions};
 pub use unix_socket::UnixSocketOptions;
 
 pub use frond_store::io::close_inherited_locks;

@@ -2,9 +2,12 @@
 //!
 //! As MongoDB has it: one PEM file holds the certificates and their key, another those of the
 //! authorities by which clients' certificates are verified. Both are read when the server starts
-//! and again at [`Tls::rotate`]; connections that are there keep what they began with.
+//! and again at [`Tls::rotate`]; connections that are there keep what they began with. A third may
+//! list certificates that were revoked: then a client's own certificate is looked up in the list of
+//! its authority, which must be there and in its time, as OpenSSL does it for MongoDB.
 
 mod der;
+mod encrypted_key;
 pub mod subject;
 mod validity;
 
@@ -17,9 +20,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use frond_store::io::{Clock, SystemClock};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
+
+pub use self::encrypted_key::EncryptedKeyError;
 
 /// The time before the end of a certificate from which it is reported.
 const WARNED_SECONDS: i64 = 30 * 24 * 60 * 60;
@@ -41,11 +46,31 @@ pub struct TlsOptions {
     pub mode: TlsMode,
     /// The server's certificate, those between it and an authority, and its key (PEM).
     pub certificate_key_file: PathBuf,
+    /// The password by which that key is encrypted, if it is.
+    pub key_password: Option<KeyPassword>,
     /// Authorities (PEM): clients' certificates must come from them.
     pub authorities_file: Option<PathBuf>,
     /// Whether clients need no certificate where there are authorities. One that is sent is
     /// verified all the same.
     pub certificates_are_optional: bool,
+    /// Lists of certificates that the authorities have revoked (PEM).
+    pub revocations_file: Option<PathBuf>,
+}
+
+/// The password of a key, which is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyPassword(String);
+
+impl From<String> for KeyPassword {
+    fn from(password: String) -> KeyPassword {
+        KeyPassword(password)
+    }
+}
+
+impl fmt::Debug for KeyPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<password>")
+    }
 }
 
 /// The reason why certificates can't be used.
@@ -58,6 +83,14 @@ pub enum TlsError {
         file: String,
         /// A description of the fault.
         reason: String,
+    },
+    /// An encrypted key can't be used.
+    #[error("{file}: {source}")]
+    EncryptedKey {
+        /// As given.
+        file: String,
+        /// The reason.
+        source: EncryptedKeyError,
     },
     /// Certificate and key don't go together, or can't be used.
     #[error("{file}: {}", fault(.source))]
@@ -196,14 +229,13 @@ fn read(options: &TlsOptions) -> Result<Served, TlsError> {
         .with_safe_default_protocol_versions()
         .map_err(wrong)?;
     let builder = match &options.authorities_file {
-        Some(authorities) => builder.with_client_cert_verifier(verifier(
-            authorities,
-            provider,
-            options.certificates_are_optional,
-        )?),
+        Some(authorities) => {
+            builder.with_client_cert_verifier(verifier(authorities, provider, options)?)
+        }
         None => builder.with_no_client_auth(),
     };
-    let (chain, key) = (read_certificates(file)?, read_key(file)?);
+    let chain = read_certificates(file)?;
+    let key = read_key(file, options.key_password.as_ref())?;
     let valid = chain.first().and_then(validity::of_certificate);
     let subject = chain.first().and_then(subject::of_certificate);
     let config = Arc::new(builder.with_single_cert(chain, key).map_err(wrong)?);
@@ -224,28 +256,63 @@ fn read(options: &TlsOptions) -> Result<Served, TlsError> {
 fn verifier(
     file: &Path,
     provider: Arc<CryptoProvider>,
-    are_optional: bool,
+    options: &TlsOptions,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, TlsError> {
     let mut authorities = RootCertStore::empty();
     for certificate in read_certificates(file)? {
         authorities.add(certificate).map_err(|source| unusable_certificate(file, source))?;
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider);
-    if are_optional {
+    if options.certificates_are_optional {
         builder = builder.allow_unauthenticated();
     }
-    builder.build().map_err(|source| TlsError::Authorities { file: name(file), source })
+    if let Some(revocations) = &options.revocations_file {
+        let lists = read_revocations(revocations)?;
+        builder = builder.with_crls(lists).only_check_end_entity_revocation();
+        builder = builder.enforce_revocation_expiration();
+    }
+    builder.build().map_err(|source| {
+        let file = match (&source, &options.revocations_file) {
+            (VerifierBuilderError::InvalidCrl(_), Some(revocations)) => revocations,
+            _ => file,
+        };
+        TlsError::Authorities { file: name(file), source }
+    })
 }
 
-/// The key of a file.
+/// The key of a file, by its password if it is encrypted.
 ///
 /// # Errors
 /// If it can't be read, or there is none that can be used.
-pub(crate) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(file).map_err(|error| match error {
-        pem::Error::NoItemsFound => unusable(file, "there is no key in it that isn't encrypted"),
+pub(crate) fn read_key(
+    file: &Path,
+    password: Option<&KeyPassword>,
+) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let bytes = std::fs::read(file).map_err(|error| unusable(file, &error.to_string()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let password = password.map(|password| password.0.as_str());
+    match encrypted_key::decrypt(&text, password) {
+        Ok(Some(key)) => return Ok(key),
+        Ok(None) => {}
+        Err(source) => return Err(TlsError::EncryptedKey { file: name(file), source }),
+    }
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
+        pem::Error::NoItemsFound => unusable(file, "there is no key in it"),
         other => unusable(file, &other.to_string()),
     })
+}
+
+/// All lists of revoked certificates of a file, at least one.
+fn read_revocations(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let lists: Result<Vec<_>, _> =
+        CertificateRevocationListDer::pem_file_iter(file).and_then(Iterator::collect);
+    match lists {
+        Ok(lists) if lists.is_empty() => {
+            Err(unusable(file, "there is no list of revoked certificates in it"))
+        }
+        Ok(lists) => Ok(lists),
+        Err(error) => Err(unusable(file, &error.to_string())),
+    }
 }
 
 /// All certificates of a file, at least one.

@@ -91,8 +91,10 @@ impl Router {
         let tls = self.tls_certificate_key_file.clone().map(|file| TlsOptions {
             mode: TlsMode::Required,
             certificate_key_file: file,
+            key_password: None,
             authorities_file: self.tls_ca_file.clone(),
             certificates_are_optional: false,
+            revocations_file: None,
         });
         let options = RouterOptions {
             listen: self.listen.clone(),

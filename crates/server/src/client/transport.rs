@@ -39,7 +39,7 @@ impl ClientTls {
         let Some(file) = &self.certificate_key_file else {
             return Ok(Arc::new(builder.with_no_client_auth()));
         };
-        let (chain, key) = (read_certificates(file)?, read_key(file)?);
+        let (chain, key) = (read_certificates(file)?, read_key(file, None)?);
         let config = builder.with_client_auth_cert(chain, key);
         Ok(Arc::new(config.map_err(|source| unusable_certificate(file, source))?))
     }

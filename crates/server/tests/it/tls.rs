@@ -1,7 +1,9 @@
 //! TLS: modes, certificates, rotation, and clients that do it badly.
 
 mod certificates;
+mod encrypted;
 mod hostile;
+mod revoked;
 
 use std::sync::Arc;
 
@@ -56,8 +58,10 @@ fn options(mode: TlsMode, certificate_key_file: std::path::PathBuf) -> TlsOption
     TlsOptions {
         mode,
         certificate_key_file,
+        key_password: None,
         authorities_file: None,
         certificates_are_optional: false,
+        revocations_file: None,
     }
 }
 

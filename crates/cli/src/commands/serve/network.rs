@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use frond_server::limits::{CONNECTIONS_LIMIT, CONNECTIONS_MAX};
 use frond_server::wire::Compressor;
-use frond_server::{ConsoleOptions, TlsMode, TlsOptions, UnixSocketOptions};
+use frond_server::{ConsoleOptions, KeyPassword, TlsMode, TlsOptions, UnixSocketOptions};
 
 use crate::failure::Failure;
 
@@ -58,9 +58,20 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "FILE")]
     tls_certificate_key_file: Option<PathBuf>,
 
+    /// Password of the key in that file, if it is encrypted. It is better given in the environment
+    /// (FROND_TLS_CERTIFICATE_KEY_FILE_PASSWORD) or a file (--config); from the command line it
+    /// goes into the environment at once
+    #[arg(long, value_name = "PASSWORD", requires = "tls_certificate_key_file")]
+    tls_certificate_key_file_password: Option<String>,
+
     /// File with the authorities (PEM) that must have signed clients' certificates
     #[arg(long, value_name = "FILE", requires = "tls_certificate_key_file")]
     tls_ca_file: Option<PathBuf>,
+
+    /// File with lists of certificates that these authorities have revoked (PEM). Clients'
+    /// certificates are refused unless their authority has a list there that is in its time
+    #[arg(long, value_name = "FILE", requires = "tls_ca_file")]
+    tls_crl_file: Option<PathBuf>,
 
     /// Let clients connect without a certificate; one that is sent is verified all the same
     #[arg(long, requires = "tls_ca_file")]
@@ -155,8 +166,10 @@ impl NetworkArguments {
         Ok(Some(TlsOptions {
             mode,
             certificate_key_file: file.ok_or_else(|| Failure::Usage(NEEDS_FILE.to_owned()))?,
+            key_password: self.tls_certificate_key_file_password.clone().map(KeyPassword::from),
             authorities_file: self.tls_ca_file.clone(),
             certificates_are_optional: self.tls_allow_connections_without_certificates,
+            revocations_file: self.tls_crl_file.clone(),
         }))
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, IsCa, Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber,
 };
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -56,6 +57,33 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let pem = params.self_signed(&key).expect("a certificate").pem();
         Authority { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// A list of revoked certificates, by their numbers, that is valid to that year.
+    pub fn revocations(&self, revoked: &[u64], last: i32) -> String {
+        let revoked = revoked.iter().map(|number| RevokedCertParams {
+            serial_number: SerialNumber::from(*number),
+            revocation_time: rcgen::date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2020, 1, 1),
+            next_update: rcgen::date_time_ymd(last, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).expect("a list").pem().expect("its text")
+    }
+
+    /// A certificate of a key that there is.
+    pub fn certificate_of_key(&self, key: &str) -> String {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let params = CertificateParams::new(names).expect("good names");
+        let key = KeyPair::from_pem(key).expect("a key");
+        params.signed_by(&key, &self.issuer).expect("a certificate").pem()
     }
 
     /// A certificate and its key, in one file's text.
