@@ -34,6 +34,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::serve::configuration::Configuration;
+use crate::commands::serve::hidden_password;
 use crate::commands::serve::mongod::{self, Invocation};
 use crate::failure::Failure;
 use crate::notice::print;
@@ -180,6 +181,7 @@ pub fn main() -> ExitCode {
 /// Reads the command line; what serves also has a file and the environment, or mongod's options.
 fn read_arguments() -> Result<Cli, Failure> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    hidden_password::hide(&arguments)?;
     let as_mongod = match mongod::arguments_of(&arguments).map(mongod::read).transpose()? {
         None => false,
         Some(Invocation::Serve(translated)) => {

@@ -152,6 +152,7 @@ codes! {
     UnsatisfiableCommitQuorum = 319,
     APIVersionError = 322,
     APIStrictError = 323,
+    APIDeprecationError = 324,
     APIMismatchError = 325,
     MechanismUnavailable = 334,
     CannotConvertIndexToUnique = 359,

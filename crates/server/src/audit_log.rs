@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use frond_doc::Document;
 use frond_query::Filter;
 
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, LogRotation};
 
 /// The file of a server's audit log; by default there is none.
 #[derive(Default)]
@@ -24,12 +24,19 @@ struct State {
 }
 
 impl AuditLog {
-    /// One that appends the events that pass `filter`, if there is one, to a file.
+    /// One that appends the events that pass `filter`, if there is one, to a file, which is rotated
+    /// so.
     ///
     /// # Errors
     /// If it can't be opened.
-    pub fn to_file(path: &Path, filter: Option<Filter>) -> io::Result<AuditLog> {
-        let state = State { file: LogFile::open(path)?, is_broken: false };
+    pub fn to_file(
+        path: &Path,
+        filter: Option<Filter>,
+        rotation: LogRotation,
+    ) -> io::Result<AuditLog> {
+        let mut file = LogFile::open(path)?;
+        file.set_rotation(rotation);
+        let state = State { file, is_broken: false };
         Ok(AuditLog { state: Some(Mutex::new(state)), filter })
     }
 

@@ -156,11 +156,14 @@ pub fn granted(
 }
 
 /// Whether a client may make the first user, or a set, though it can't have logged in: on this
-/// machine, in `admin`.
+/// machine, in `admin`; unless `enableLocalhostAuthBypass` is off.
 ///
 /// # Errors
 /// An error of reading the users.
 pub fn is_first_user(server: &Shared, peer: &Peer, database: &str) -> Result<bool, Error> {
+    if !server.has_localhost_exception {
+        return Ok(false);
+    }
     let directory = server.accounts.directory(&server.frond)?;
     let is_empty = directory.users.is_empty() && directory.roles.is_empty();
     Ok(is_empty && peer.address.ip().to_canonical().is_loopback() && database == "admin")

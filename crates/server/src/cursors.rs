@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use frond_db::Error;
 use frond_doc::{DocumentBuf, Timestamp};
@@ -26,9 +26,7 @@ use frond_query::Code;
 
 use crate::access::Granted;
 use crate::common_fields::{SessionId, UserDigest};
-use crate::limits::{
-    CURSOR_IDLE_MAX, CURSORS_CROWDED, CURSORS_MAX, CURSORS_OF_CLIENT_MAX, CURSORS_SHARE_MAX,
-};
+use crate::limits::{CURSORS_CROWDED, CURSORS_MAX, CURSORS_OF_CLIENT_MAX, CURSORS_SHARE_MAX};
 use crate::operations::Operation;
 use crate::stable_api::ApiParameters;
 
@@ -320,10 +318,10 @@ impl Cursors {
     }
 
     /// Closes the cursors that no client has used for long.
-    pub fn expire(&self, now: Instant) {
+    pub fn expire(&self, now: Instant, idle_max: Duration) {
         let expired = self.take_where(|slot| match slot {
             Slot::Idle { cursor, used } => {
-                !cursor.facts.no_timeout && now.duration_since(*used) >= CURSOR_IDLE_MAX
+                !cursor.facts.no_timeout && now.duration_since(*used) >= idle_max
             }
             Slot::CheckedOut { .. } => false,
         });

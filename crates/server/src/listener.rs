@@ -36,6 +36,7 @@ use crate::commands::{COMMANDS, FAULT_ADVICE};
 use crate::governor;
 use crate::limits::{DOCUMENT_BYTES_LIMIT, STOP_WAIT_MAX, THREADS_EXTRA};
 use crate::log::{self, LogOutput, Severity};
+use crate::log_file::LogRotation;
 use crate::member;
 use crate::message_memory::MessageMemory;
 use crate::metrics;
@@ -231,15 +232,17 @@ fn shared(
     shared.hooks = options.hooks;
     let failed = |source| ServerError::Log { output: options.log.clone(), source };
     shared.log.write_to(&options.log).map_err(failed)?;
+    let rotation = options.parameters.log_rotation;
+    shared.log.set_rotation(rotation);
     if let Some(path) = options.audit_path {
-        shared.audit_log = open_audit_log(path, options.audit_filter.as_ref())?;
+        shared.audit_log = open_audit_log((path, rotation), options.audit_filter.as_ref())?;
     }
     shared.compressors = options.compressors;
     shared.tls = tls;
     if options.test_commands {
         shared.fail_points.enable();
     }
-    set_parameters(&shared, &options.parameters);
+    set_parameters(&mut shared, &options.parameters);
     shared.workers = Workers::new(options.threads_max);
     shared.messages = MessageMemory::new(options.messages_bytes_max);
     shared.answers = MemoryQueue::new(options.answers_bytes_max);
@@ -253,14 +256,17 @@ fn router_credentials(key: &ClusterKey) -> Result<Credentials, Error> {
     Credentials::new(Mechanism::Sha256, &prepared)
 }
 
-fn set_parameters(shared: &Shared, parameters: &BeginningParameters) {
+fn set_parameters(shared: &mut Shared, parameters: &BeginningParameters) {
     if let Some(seconds) = parameters.expire_seconds {
         shared.set_expire_seconds(seconds);
     }
     if let Some(seconds) = parameters.snapshot_window_seconds {
         shared.snapshot_window.set_seconds(seconds);
     }
-    shared.require_api_version.set(parameters.requires_api_version);
+    shared.api_rules.require_version(parameters.requires_api_version);
+    if parameters.accepts_second_api_version {
+        shared.api_rules.accept_second();
+    }
     let log = &shared.log;
     log.set_quiet(parameters.is_quiet);
     if let Some(level) = parameters.log_level {
@@ -272,13 +278,26 @@ fn set_parameters(shared: &Shared, parameters: &BeginningParameters) {
     if let Some(rate) = parameters.slow_sample_rate {
         log.set_sample_rate(rate);
     }
+    shared.profiler.begin_at(parameters.profile_level);
+    if let Some(seconds) = parameters.transaction_seconds {
+        shared.time_limits.set_transaction_seconds(seconds);
+    }
+    if let Some(millis) = parameters.cursor_millis {
+        shared.time_limits.set_cursor_millis(millis);
+    }
+    if parameters.has_no_localhost_exception {
+        shared.has_localhost_exception = false;
+    }
 }
 
-fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {
+fn open_audit_log(
+    (path, rotation): (PathBuf, LogRotation),
+    filter: Option<&DocumentBuf>,
+) -> Result<AuditLog, ServerError> {
     let filter = filter.map(|filter| Filter::parse_test(filter.view())).transpose();
     let filter = filter.map_err(|error| ServerError::AuditFilter(error.into()))?;
     let failed = |source| ServerError::Log { output: LogOutput::File(path.clone()), source };
-    AuditLog::to_file(&path, filter).map_err(failed)
+    AuditLog::to_file(&path, filter, rotation).map_err(failed)
 }
 
 /// Logs events in the data directory, and lets clients that wait for news know that the databases

@@ -26,7 +26,7 @@ use frond_doc::{DocumentBuilder, Value, extended_json};
 use self::clients::ClientLines;
 use self::verbosity::Verbosity;
 use crate::chance::is_by_chance;
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, LogRotation};
 pub use clients::LoginLine;
 pub use slow::{SlowOperation, append_failure, shortened};
 
@@ -200,6 +200,13 @@ impl Log {
         };
         self.state().output = output;
         Ok(())
+    }
+
+    /// Says what rotating its file is.
+    pub fn set_rotation(&self, rotation: LogRotation) {
+        if let Sink::File(file) = &mut self.state().output {
+            file.set_rotation(rotation);
+        }
     }
 
     /// Renames the file, by appending the time, and begins another. Returns whether there is one:

@@ -2,11 +2,11 @@
 //! a capped collection, so that it is in no version. [`crate::dispatch`] decides what is recorded.
 //!
 //! A level is a database's, by the name under which clients use it, and is forgotten when the
-//! server ends. So is a filter: it selects the operations to record in place of their slowness, and
+//! server ends; the options of the start may have one for all others. So is a filter: it selects the operations to record in place of their slowness, and
 //! is applied to their records.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,8 @@ impl ProfileFilter {
 pub struct Profiler {
     is_on: AtomicBool,
     levels: Mutex<HashMap<String, Level>>,
+    /// The number of the level of databases that have none of their own.
+    default: AtomicI32,
     has_filters: AtomicBool,
     filters: Mutex<HashMap<String, Arc<ProfileFilter>>>,
     /// The time until which nothing is recorded.
@@ -102,9 +104,37 @@ impl Profiler {
     /// The level of a database.
     pub fn level(&self, database: &str) -> Level {
         match self.is_on.load(Ordering::Relaxed) {
-            true => self.levels().get(database).copied().unwrap_or_default(),
+            true => {
+                self.levels().get(database).copied().unwrap_or_else(|| self.unset_level(database))
+            }
             false => Level::Off,
         }
+    }
+
+    /// The level of a database that has none of its own. A branch or a past version, whose name has
+    /// an `@`, is profiled only where that was asked for.
+    fn unset_level(&self, database: &str) -> Level {
+        match database.contains('@') {
+            true => Level::Off,
+            false => self.default_level(),
+        }
+    }
+
+    fn default_level(&self) -> Level {
+        let number = self.default.load(Ordering::Relaxed);
+        Level::of_number(number.into()).unwrap_or_default()
+    }
+
+    /// Sets the level of databases that have none of their own.
+    pub fn begin_at(&self, level: Level) {
+        let levels = self.levels();
+        self.default.store(level.number(), Ordering::Relaxed);
+        self.note_whether_on(&levels);
+    }
+
+    fn note_whether_on(&self, levels: &HashMap<String, Level>) {
+        let is_on = !levels.is_empty() || self.default_level() != Level::Off;
+        self.is_on.store(is_on, Ordering::Relaxed);
     }
 
     /// The filter of a database.
@@ -143,12 +173,19 @@ impl Profiler {
     pub fn set(&self, database: &str, level: Level) -> Level {
         *self.silence() = None;
         let mut levels = self.levels();
-        let before = match level {
-            Level::Off => levels.remove(database),
-            level => levels.insert(database.to_owned(), level),
+        let before = match level == self.unset_level(database) {
+            true => levels.remove(database),
+            false => levels.insert(database.to_owned(), level),
         };
-        self.is_on.store(!levels.is_empty(), Ordering::Relaxed);
-        before.unwrap_or_default()
+        self.note_whether_on(&levels);
+        before.unwrap_or_else(|| self.unset_level(database))
+    }
+
+    /// Forgets the level of a database that was dropped.
+    pub fn forget(&self, database: &str) {
+        let mut levels = self.levels();
+        levels.remove(database);
+        self.note_whether_on(&levels);
     }
 
     fn silence(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -184,6 +221,25 @@ pub fn make_collection(database: &Database) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn databases_without_a_level_have_that_of_the_start() {
+        let profiler = Profiler::default();
+        assert_eq!(profiler.level("shop"), Level::Off);
+        profiler.begin_at(Level::Slow);
+        assert_eq!(profiler.level("shop"), Level::Slow);
+        assert_eq!(profiler.level("shop@dev"), Level::Off, "a branch has its own");
+        assert_eq!(profiler.set("shop", Level::Off), Level::Slow);
+        assert_eq!((profiler.level("shop"), profiler.level("other")), (Level::Off, Level::Slow));
+        assert_eq!(profiler.set("shop", Level::All), Level::Off);
+        assert_eq!(profiler.set("shop@dev", Level::Slow), Level::Off);
+        assert_eq!((profiler.level("shop"), profiler.level("shop@dev")), (Level::All, Level::Slow));
+        profiler.forget("shop");
+        assert_eq!(profiler.level("shop"), Level::Slow);
+        profiler.set("shop@dev", Level::Off);
+        profiler.begin_at(Level::Off);
+        assert!(!profiler.is_on.load(Ordering::Relaxed), "nothing is asked for");
+    }
 
     #[test]
     fn after_a_failed_write_later_profiles_do_not_wait() {

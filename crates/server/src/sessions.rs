@@ -22,7 +22,6 @@ use frond_query::Code;
 use crate::common_fields::SessionId;
 use crate::limits::{
     OPEN_TRANSACTIONS_BYTES_MAX, OPEN_TRANSACTIONS_MAX, SESSION_IDLE_MAX, SESSIONS_MAX,
-    TRANSACTION_LIFETIME_MAX,
 };
 use crate::stable_api::ApiParameters;
 
@@ -111,8 +110,8 @@ impl Slot {
     }
 
     /// Whether it is open for too long.
-    pub fn is_expired(&self, now: Instant) -> bool {
-        now.duration_since(self.began) >= TRANSACTION_LIFETIME_MAX
+    pub fn is_expired(&self, now: Instant, lifetime: Duration) -> bool {
+        now.duration_since(self.began) >= lifetime
     }
 }
 
@@ -322,8 +321,9 @@ impl Sessions {
     }
 
     /// The transactions that are open for too long.
-    pub fn expired(&self, now: Instant) -> Vec<Arc<Slot>> {
-        lock(&self.open).values().filter(|slot| slot.is_expired(now)).map(Arc::clone).collect()
+    pub fn expired(&self, now: Instant, lifetime: Duration) -> Vec<Arc<Slot>> {
+        let open = lock(&self.open);
+        open.values().filter(|slot| slot.is_expired(now, lifetime)).map(Arc::clone).collect()
     }
 
     /// The transactions that are open in sessions; `None`: in all.

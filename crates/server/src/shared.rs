@@ -33,8 +33,9 @@ use crate::replica::key::ClusterKey;
 use crate::scram::Credentials;
 use crate::sessions::Sessions;
 use crate::snapshot_window::SnapshotWindow;
-use crate::stable_api::RequireApiVersion;
+use crate::stable_api::ApiRules;
 use crate::stalled_bytes::StalledFiles;
+use crate::time_limits::TimeLimits;
 use crate::tls::Tls;
 use crate::usage::Usage;
 use crate::waiting::Waiting;
@@ -140,11 +141,15 @@ pub struct Shared {
     /// The profilers of databases.
     pub profiler: Profiler,
     /// Says whether clients must name the version of the stable API.
-    pub require_api_version: RequireApiVersion,
+    pub api_rules: ApiRules,
     /// The concerns of requests that carry none.
     pub default_concerns: Defaults,
     /// The time for which a moment at which a client read can be read again.
     pub snapshot_window: SnapshotWindow,
+    /// For how long transactions may be open, and cursors unused.
+    pub time_limits: TimeLimits,
+    /// Whether a client on this machine may make the first user.
+    pub has_localhost_exception: bool,
     /// The server's TLS, if it is spoken.
     pub tls: Option<Tls>,
     memory_pressure: AtomicU32,
@@ -241,9 +246,11 @@ impl Shared {
             fail_points: FailPoints::default(),
             usage: Usage::default(),
             profiler: Profiler::default(),
-            require_api_version: RequireApiVersion::default(),
+            api_rules: ApiRules::default(),
             default_concerns: Defaults::default(),
             snapshot_window: SnapshotWindow::default(),
+            time_limits: TimeLimits::default(),
+            has_localhost_exception: true,
             tls: None,
             memory_pressure: AtomicU32::new(0),
             expire_seconds: AtomicU32::new(EXPIRE_SECONDS),

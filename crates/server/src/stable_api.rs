@@ -3,16 +3,18 @@
 //!
 //! 1. `apiVersion` must be "1"; `apiStrict` and `apiDeprecationErrors` go with it only.
 //! 2. With `apiStrict: true`, commands, fields and stages that aren't in the version are refused
-//!    (323), also in the command that an `explain` explains. Nothing of it is deprecated. Which
-//!    commands and fields are in it, their tables say ([`crate::tables`]).
+//!    (323), also in the command that an `explain` explains. Nothing of it is deprecated but a
+//!    command for tests. Which commands and fields are in it, their tables say ([`crate::tables`]).
 //! 3. The commands of a transaction, and those that go on with a cursor, say what the first said.
 //! 4. Where `requireApiVersion` is set, a command without a version is refused.
+//! 5. Version 2 has nothing but commands by which drivers are tested ([`TEST_COMMANDS`]). It is
+//!    there only where `acceptApiVersion2` is set, as in MongoDB.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frond_db::Error;
-use frond_doc::{Array, Document, Value};
+use frond_doc::{Array, Document, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::history_stages;
 
@@ -53,11 +55,56 @@ const UNSTABLE_STAGES: &[&str] = &[
     "$vectorSearch",
 ];
 
+/// A version of the API.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ApiVersion {
+    /// The one that there is.
+    One,
+    /// One for tests.
+    Two,
+}
+
+use ApiVersion::{One, Two};
+
+impl ApiVersion {
+    const ALL: [ApiVersion; 2] = [One, Two];
+
+    /// Its name in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            One => "1",
+            Two => "2",
+        }
+    }
+}
+
+/// A command for tests of drivers, and the versions that it is in.
+struct TestCommand {
+    name: &'static str,
+    versions: &'static [ApiVersion],
+    /// The versions in which it is deprecated.
+    deprecated: &'static [ApiVersion],
+}
+
+impl TestCommand {
+    const fn of(name: &'static str, versions: &'static [ApiVersion]) -> TestCommand {
+        TestCommand { name, versions, deprecated: &[] }
+    }
+}
+
+const TEST_COMMANDS: &[TestCommand] = &[
+    TestCommand { deprecated: &[One], ..TestCommand::of("testDeprecation", &[One]) },
+    TestCommand { deprecated: &[Two], ..TestCommand::of("testDeprecationInVersion2", &[One, Two]) },
+    TestCommand::of("testRemoval", &[One]),
+    TestCommand::of("testVersion2", &[Two]),
+    TestCommand::of("testVersions1And2", &[One, Two]),
+];
+
 /// A command's fields of the stable API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ApiParameters {
-    /// Whether it names the version, which there is one of.
-    pub has_version: bool,
+    /// `apiVersion`, if it is given.
+    pub version: Option<ApiVersion>,
     /// `apiStrict`, if it is given.
     pub strict: Option<bool>,
     /// `apiDeprecationErrors`, if it is given.
@@ -67,7 +114,7 @@ pub struct ApiParameters {
 /// As MongoDB shows them.
 impl fmt::Display for ApiParameters {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = self.has_version.then(|| "apiVersion: \"1\"".to_owned());
+        let version = self.version.map(|version| format!("apiVersion: \"{}\"", version.name()));
         let strict = self.strict.map(|strict| format!("apiStrict: {strict}"));
         let errors =
             self.deprecation_errors.map(|errors| format!("apiDeprecationErrors: {errors}"));
@@ -87,9 +134,9 @@ impl ApiParameters {
     /// `APIVersionError` for a version that there isn't; `TypeMismatch`.
     pub fn take(&mut self, name: &str, value: Value<'_>) -> Result<(), Error> {
         match (name, value) {
-            ("apiVersion", Value::String("1")) => self.has_version = true,
-            ("apiVersion", Value::String(_)) => {
-                return Err(Error::invalid(Code::APIVersionError, "API version must be \"1\""));
+            ("apiVersion", Value::String(text)) => {
+                let known = ApiVersion::ALL.into_iter().find(|version| version.name() == text);
+                self.version = Some(known.ok_or_else(unknown_version)?);
             }
             ("apiStrict", Value::Boolean(strict)) => self.strict = Some(strict),
             ("apiDeprecationErrors", Value::Boolean(errors)) => {
@@ -111,21 +158,54 @@ impl ApiParameters {
     /// Checks a command that says this.
     ///
     /// # Errors
-    /// `APIStrictError` if it, or something of it, isn't in the version; 4886600, 498870.
-    pub fn check(self, command: &str, body: Document<'_>, is_required: bool) -> Result<(), Error> {
-        if !self.has_version {
-            if self.strict.is_some() || self.deprecation_errors.is_some() {
-                let message =
-                    "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
-                return Err(Error::invalid(Code::Location(4_886_600), message));
-            }
-            if is_required {
-                let message = "The apiVersion parameter is required, please configure your \
-                               MongoClient's API version";
-                return Err(Error::invalid(Code::Location(498_870), message));
-            }
+    /// `APIStrictError` if it, or something of it, isn't in the version; `APIDeprecationError`;
+    /// `APIVersionError` for the version that is for tests, where it isn't there; 4886600, 498870.
+    pub fn check(self, command: &str, body: Document<'_>, rules: &ApiRules) -> Result<(), Error> {
+        let Some(version) = self.version else { return self.check_without_version(rules) };
+        if version == Two && !rules.accepts_second() {
+            return Err(unknown_version());
         }
-        if self.is_strict() { check_strictly(command, body) } else { Ok(()) }
+        if self.is_strict() {
+            check_strictly((command, version), body)?;
+        }
+        let name = version.name();
+        match self.deprecation_errors == Some(true) && is_deprecated(command, version) {
+            true => {
+                let message = format!(
+                    "Provided apiDeprecationErrors:true, but the command {command} is deprecated \
+                     in API Version {name}."
+                );
+                Err(Error::invalid(Code::APIDeprecationError, message))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn check_without_version(self, rules: &ApiRules) -> Result<(), Error> {
+        if self.strict.is_some() || self.deprecation_errors.is_some() {
+            let message =
+                "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
+            return Err(Error::invalid(Code::Location(4_886_600), message));
+        }
+        if rules.requires_version() {
+            let message = "The apiVersion parameter is required, please configure your \
+                           MongoClient's API version";
+            return Err(Error::invalid(Code::Location(498_870), message));
+        }
+        Ok(())
+    }
+
+    /// Appends what is given.
+    pub fn append(self, answer: &mut DocumentBuilder) {
+        if let Some(version) = self.version {
+            answer.append("apiVersion", Value::String(version.name()));
+        }
+        if let Some(strict) = self.strict {
+            answer.append("apiStrict", Value::Boolean(strict));
+        }
+        if let Some(errors) = self.deprecation_errors {
+            answer.append("apiDeprecationErrors", Value::Boolean(errors));
+        }
     }
 
     /// Whether only what is in the version may be asked.
@@ -147,21 +227,35 @@ impl ApiParameters {
     }
 }
 
-/// Whether a command is in the API. Logins by certificates are, and are refused for themselves.
-pub fn has_command(name: &str) -> bool {
-    tables::find(name).is_some_and(|table| table.is_stable)
+fn unknown_version() -> Error {
+    Error::invalid(Code::APIVersionError, "API version must be \"1\"")
+}
+
+/// The versions that a command is in. Logins by certificates are, and are refused for themselves.
+pub fn versions_of(name: &str) -> &'static [ApiVersion] {
+    match TEST_COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => command.versions,
+        None if tables::find(name).is_some_and(|table| table.is_stable) => &[One],
+        None => &[],
+    }
+}
+
+fn is_deprecated(name: &str, version: ApiVersion) -> bool {
+    let command = TEST_COMMANDS.iter().find(|command| command.name == name);
+    command.is_some_and(|command| command.deprecated.contains(&version))
 }
 
 fn refuse<T>(message: String) -> Result<T, Error> {
     Err(Error::invalid(Code::APIStrictError, message))
 }
 
-fn check_strictly(command: &str, body: Document<'_>) -> Result<(), Error> {
-    if !has_command(command) {
+fn check_strictly((command, version): (&str, ApiVersion), body: Document<'_>) -> Result<(), Error> {
+    if !versions_of(command).contains(&version) {
+        let name = version.name();
         return refuse(format!(
-            "Provided apiStrict:true, but the command {command} is not in API Version 1. Information \
-             on supported commands and migrations in API Version 1 can be found at \
-             https://dochub.mongodb.org/core/manual-versioned-api"
+            "Provided apiStrict:true, but the command {command} is not in API Version {name}. \
+             Information on supported commands and migrations in API Version {name} can be found \
+             at https://dochub.mongodb.org/core/manual-versioned-api"
         ));
     }
     if let Some(table) = tables::find(command) {
@@ -186,7 +280,7 @@ fn check_strictly(command: &str, body: Document<'_>) -> Result<(), Error> {
                 let name = explained.iter().next().map_or("", |(name, _)| name);
                 // If there is no such command, `explain` itself says so.
                 if name != "explain" && !name.is_empty() {
-                    check_strictly(name, explained)?;
+                    check_strictly((name, version), explained)?;
                 }
             }
             _ => {}
@@ -276,19 +370,32 @@ fn check_indexes(indexes: Array<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether clients must name the version: `requireApiVersion`.
+/// The server's parameters of the API.
 #[derive(Default)]
-pub struct RequireApiVersion(AtomicBool);
+pub struct ApiRules {
+    requires_version: AtomicBool,
+    accepts_second: AtomicBool,
+}
 
-impl RequireApiVersion {
-    /// Whether they must.
-    pub fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+impl ApiRules {
+    /// Whether clients must name the version: `requireApiVersion`.
+    pub fn requires_version(&self) -> bool {
+        self.requires_version.load(Ordering::Relaxed)
     }
 
     /// Sets it.
-    pub fn set(&self, is_required: bool) {
-        self.0.store(is_required, Ordering::Relaxed);
+    pub fn require_version(&self, is_required: bool) {
+        self.requires_version.store(is_required, Ordering::Relaxed);
+    }
+
+    /// Whether clients may name version 2: `acceptApiVersion2`.
+    pub fn accepts_second(&self) -> bool {
+        self.accepts_second.load(Ordering::Relaxed)
+    }
+
+    /// Has them do so.
+    pub fn accept_second(&self) {
+        self.accepts_second.store(true, Ordering::Relaxed);
     }
 }
 
@@ -297,14 +404,15 @@ mod tests {
     use frond_doc::extended_json;
 
     use super::*;
-    use crate::commands::COMMANDS;
+    use crate::commands::{COMMANDS, Command};
 
     fn check(command: &str) -> Option<i32> {
         let body = extended_json::parse(command).expect("JSON");
         let mut parameters = ApiParameters::default();
         let taken = body.iter().try_for_each(|(name, value)| parameters.take(name, value));
         let name = body.iter().next().expect("a name").0.to_owned();
-        let checked = taken.and_then(|()| parameters.check(&name, body.view(), false));
+        let rules = ApiRules::default();
+        let checked = taken.and_then(|()| parameters.check(&name, body.view(), &rules));
         checked.err().map(|error| error.code.number())
     }
 
@@ -316,8 +424,10 @@ mod tests {
                         explain find findAndModify getMore hello insert killCursors \
                         listCollections listDatabases listIndexes ping refreshSessions \
                         saslContinue saslStart update";
-        let names = COMMANDS.iter().map(|command| command.name).filter(|name| has_command(name));
-        assert_eq!(names.collect::<Vec<_>>().join(" "), expected);
+        let is_in = |command: &&Command| !versions_of(command.name).is_empty();
+        let names = COMMANDS.iter().filter(|command| !command.is_for_tests).filter(is_in);
+        let names: Vec<&str> = names.map(|command| command.name).collect();
+        assert_eq!(names.join(" "), expected);
     }
 
     #[test]
@@ -338,7 +448,10 @@ mod tests {
         }
         let nothing = ApiParameters::default();
         let body = frond_doc::document! { "ping": 1_i32 };
-        let required = nothing.check("ping", body.view(), true).expect_err("a version is required");
+        let rules = ApiRules::default();
+        rules.require_version(true);
+        let required = nothing.check("ping", body.view(), &rules);
+        let required = required.expect_err("a version is required");
         assert_eq!(required.code.number(), 498_870);
     }
 
@@ -408,7 +521,7 @@ mod tests {
     #[test]
     fn parameters_are_shown_as_mongodb_shows_them() {
         let all = ApiParameters {
-            has_version: true,
+            version: Some(One),
             strict: Some(false),
             deprecation_errors: Some(true),
         };

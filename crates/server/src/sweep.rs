@@ -113,7 +113,7 @@ pub fn run_policies(shared: &Shared) {
 /// Aborts the transactions that are open for too long. One whose statement runs is left for the
 /// next time: all the others would wait for that statement.
 pub fn abort_expired(shared: &Shared) {
-    for slot in shared.sessions.expired(Instant::now()) {
+    for slot in shared.sessions.expired(Instant::now(), shared.time_limits.transaction()) {
         transactions::abort_idle(shared, &slot);
     }
 }

@@ -88,7 +88,7 @@ pub fn run_statement<T>(
         State::Committed => return Err(committed(number)),
         State::Aborted => return Err(aborted(number)),
     };
-    if slot.is_expired(now) {
+    if slot.is_expired(now, server.time_limits.transaction()) {
         end(server, &slot, &mut state, State::Aborted);
         return Err(aborted(number));
     }
@@ -192,7 +192,7 @@ pub fn commit(
         State::Committed => return Ok(()),
         State::Aborted => return Err(aborted(number)),
     };
-    if slot.is_expired(Instant::now()) {
+    if slot.is_expired(Instant::now(), server.time_limits.transaction()) {
         end(server, &slot, &mut state, State::Aborted);
         return Err(aborted(number));
     }

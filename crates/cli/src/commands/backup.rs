@@ -321,7 +321,9 @@ fn remotes_of(uri: &str) -> Result<String, Failure> {
     let (host, port) = listen.rsplit_once(':').unwrap_or((listen, ""));
     let advice = "start it with --remote-listen HOST:PORT and --remote-token-file FILE";
     if port.is_empty() {
-        return Err(Failure::failed(format!("the server at {uri} serves no remotes: {advice}")));
+        // Not as it was given: there may be a password in it.
+        let at = &server.address;
+        return Err(Failure::failed(format!("the server at {at} serves no remotes: {advice}")));
     }
     if port == "0" {
         return Err(Failure::failed(

@@ -2,6 +2,7 @@
 //! until SIGINT or SIGTERM.
 
 pub mod configuration;
+pub mod hidden_password;
 pub mod mongod;
 mod network;
 mod options;
@@ -33,7 +34,8 @@ use crate::commands::serve::network::NetworkArguments;
 use crate::commands::serve::pid_file::PidFile;
 use crate::commands::serve::process::{allow_open_files, own_program};
 use crate::commands::serve::values::{
-    Parameter, parse_filter, parse_memory, parse_parameter, parse_rate, parse_size,
+    LogRotate, Parameter, Profile, parse_filter, parse_memory, parse_parameter, parse_rate,
+    parse_size,
 };
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
@@ -209,7 +211,9 @@ pub struct Serve {
 
     /// Parameter of mongod, as NAME=VALUE: enableTestCommands, as above, or one that the command
     /// setParameter changes: ttlMonitorSleepSecs, minSnapshotHistoryWindowInSeconds,
-    /// requireApiVersion, logLevel (from 1 on the log has every operation)
+    /// requireApiVersion, transactionLifetimeLimitSeconds, cursorTimeoutMillis, logLevel (from 1 on
+    /// the log has every operation); or enableLocalhostAuthBypass, and for tests of drivers
+    /// acceptApiVersion2
     #[arg(long = "setParameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     set_parameter: Vec<Parameter>,
 
@@ -225,6 +229,15 @@ pub struct Serve {
     /// or the command logRotate, renames it and begins another
     #[arg(long, value_name = "FILE")]
     log_path: Option<PathBuf>,
+
+    /// What rotating the log, and the audit log, is: rename the file and begin another, or only
+    /// open it again by its name, where logrotate or the like has renamed it
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = LogRotate::Rename)]
+    log_rotate: LogRotate,
+
+    /// Which operations the profiler records of databases whose level profile hasn't set
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = Profile::Off)]
+    profile: Profile,
 
     /// Leave clients that come and go out of the log
     #[arg(long)]

@@ -28,6 +28,7 @@ mod imports;
 mod maintenance;
 mod mcp;
 mod output_forms;
+mod passwords;
 mod patches;
 mod remotes;
 #[cfg(target_os = "linux")]

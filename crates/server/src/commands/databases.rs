@@ -7,7 +7,6 @@ use frond_query::{Code, Filter};
 
 use crate::access::{Action, Target};
 use crate::commands::reply;
-use crate::profiler::Level;
 use crate::request::{Answer, Request};
 
 /// Lists the databases. Branches and versions of a database are not listed: they are reached by
@@ -90,7 +89,7 @@ pub fn drop(request: &Request<'_>) -> Answer {
         .any(|info| info.name == request.database_name);
     request.database()?.drop_database()?;
     request.server.usage.forget_database(request.database_name);
-    request.server.profiler.set(request.database_name, Level::Off);
+    request.server.profiler.forget(request.database_name);
     let mut answer = DocumentBuilder::new();
     if exists {
         answer.append("dropped", Value::String(request.database_name));

@@ -4,6 +4,7 @@
 //! returns the answer without `ok`. docs/commands.md describes each.
 
 pub(crate) mod aggregate;
+mod api_versions;
 mod bulk_write;
 mod catalog;
 mod certificate_login;
@@ -18,6 +19,7 @@ mod cursor;
 mod databases;
 mod db_hash;
 mod delete;
+mod diagnostic_data;
 mod diagnostics;
 mod distinct;
 mod erase;
@@ -114,6 +116,8 @@ pub struct Command {
     pub in_transaction: bool,
     /// Whether it ends one.
     pub ends_transaction: bool,
+    /// Whether it is there only with `--enable-test-commands`.
+    pub is_for_tests: bool,
     /// The way it is answered.
     pub run: Run,
 }
@@ -146,6 +150,7 @@ impl Command {
             retryable: false,
             in_transaction: false,
             ends_transaction: false,
+            is_for_tests: false,
             run,
         }
     }
@@ -176,6 +181,10 @@ impl Command {
         Command { counter, ..self }
     }
 
+    const fn for_tests(self) -> Command {
+        Command { is_for_tests: true, ..self }
+    }
+
     const fn takes(self, sequences: &'static [&'static str]) -> Command {
         Command { sequences, ..self }
     }
@@ -199,7 +208,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("collStats", Collection(&[CollStats]), stats::coll_stats).also(&["collstats"]),
     Command::new("commitTransaction", Login, transaction::commit).on_admin().ends_transactions(),
     Command::new("compact", Collection(&[Compact]), maintenance::compact),
-    Command::new(fail_point::NAME, Cluster(&[SetParameter]), fail_point::configure).on_admin(),
+    Command::new(fail_point::NAME, Cluster(&[SetParameter]), fail_point::configure).on_admin().for_tests(),
     Command::new("connPoolStats", Cluster(&[ConnPoolStats]), diagnostics::conn_pool_stats),
     Command::new("connectionStatus", Nothing, login::connection_status),
     Command::new("convertToCapped", Collection(&[ConvertToCapped]), create::convert),
@@ -263,6 +272,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("getClusterParameter", Cluster(&[GetClusterParameter]), cluster_parameters::get).on_admin(),
     Command::new("getCmdLineOpts", Cluster(&[GetCmdLineOpts]), parameters::get_cmd_line_opts).on_admin(),
     Command::new("getDefaultRWConcern", Cluster(&[GetDefaultRWConcern]), parameters::get_default_concerns).on_admin(),
+    Command::new("getDiagnosticData", Cluster(&[ServerStatus, ReplSetGetStatus, ConnPoolStats]), diagnostic_data::run).on_admin(),
     Command::new("getLog", Cluster(&[GetLog]), diagnostics::get_log).on_admin(),
     Command::new("getMore", Login, cursor::get_more).counts_as(Counter::GetMore).in_transactions(),
     Command::new("getParameter", Cluster(&[GetParameter]), parameters::get).on_admin(),
@@ -325,6 +335,11 @@ pub static COMMANDS: &[Command] = &[
     Command::refused("setUserWriteBlockMode", Cluster(&[SetUserWriteBlockMode]), "close branches instead: frondBranch").on_admin(),
     Command::new("shutdown", Cluster(&[Shutdown]), shutdown::run).on_admin(),
     Command::new("startSession", Login, sessions::start),
+    Command::new("testDeprecation", Nothing, api_versions::run).for_tests(),
+    Command::new("testDeprecationInVersion2", Login, api_versions::run).for_tests(),
+    Command::new("testRemoval", Login, api_versions::run).for_tests(),
+    Command::new("testVersion2", Login, api_versions::run).for_tests(),
+    Command::new("testVersions1And2", Login, api_versions::run).for_tests(),
     Command::new("top", Cluster(&[Top]), latencies::top).on_admin(),
     Command::new("update", Found(writes::update), update::run).counts_as(Counter::Update).takes(&["updates"]).retryable(),
     Command::new("updateRole", Found(rights_of_users::update_role), roles::update),
@@ -338,7 +353,8 @@ pub static COMMANDS: &[Command] = &[
 
 /// The names of the commands that are there.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let is_there = |command: &&Command| matches!(command.run, Run::Handler(_));
+    let is_there =
+        |command: &&Command| matches!(command.run, Run::Handler(_)) && !command.is_for_tests;
     COMMANDS.iter().filter(is_there).map(|command| command.name)
 }
 

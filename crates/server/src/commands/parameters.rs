@@ -1,5 +1,7 @@
 //! `getParameter`, `setParameter`, the default concerns, `getCmdLineOpts` and `profile`.
 
+use std::ops::RangeInclusive;
+
 use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value, ValueBuf, order};
 use frond_query::Code;
@@ -28,12 +30,20 @@ const QUIET: &str = "quiet";
 /// The parameter for the interval at which documents expire.
 const EXPIRE_INTERVAL: &str = "ttlMonitorSleepSecs";
 
+/// The name of the time after which a cursor that no client uses is closed.
+const CURSOR_TIMEOUT: &str = "cursorTimeoutMillis";
+/// The name of the time after which an open transaction is aborted.
+const TRANSACTION_LIFETIME: &str = "transactionLifetimeLimitSeconds";
+
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 
 /// The parameters that clients ask for, sorted: what they are here. A parameter that [`change`]
 /// doesn't take can't be changed while the server runs.
 const PARAMETERS: &[(&str, AppendParameter)] = &[
+    ("acceptApiVersion2", |answer, server| {
+        answer.append("acceptApiVersion2", Value::Boolean(server.api_rules.accepts_second()));
+    }),
     ("allowDiskUseByDefault", |answer, _| {
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
     }),
@@ -47,9 +57,12 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
         }
         answer.end();
     }),
-    ("cursorTimeoutMillis", |answer, _| {
-        let millis = reply::long(limits::CURSOR_IDLE_MAX.as_millis() as u64);
-        answer.append("cursorTimeoutMillis", Value::Int64(millis));
+    (CURSOR_TIMEOUT, |answer, server| {
+        let millis = u64::try_from(server.time_limits.cursor().as_millis()).unwrap_or(u64::MAX);
+        answer.append(CURSOR_TIMEOUT, Value::Int64(reply::long(millis)));
+    }),
+    ("enableLocalhostAuthBypass", |answer, server| {
+        answer.append("enableLocalhostAuthBypass", Value::Boolean(server.has_localhost_exception));
     }),
     ("enableTestCommands", |answer, server| {
         let is_enabled = server.fail_points.is_enabled();
@@ -81,11 +94,11 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
         answer.append(QUIET, Value::Boolean(server.log.is_quiet()));
     }),
     (REQUIRE_API_VERSION, |answer, server| {
-        answer.append(REQUIRE_API_VERSION, Value::Boolean(server.require_api_version.get()));
+        answer.append(REQUIRE_API_VERSION, Value::Boolean(server.api_rules.requires_version()));
     }),
-    ("transactionLifetimeLimitSeconds", |answer, _| {
-        let seconds = limits::TRANSACTION_LIFETIME_MAX.as_secs();
-        answer.append("transactionLifetimeLimitSeconds", reply::number(seconds));
+    (TRANSACTION_LIFETIME, |answer, server| {
+        let seconds = server.time_limits.transaction().as_secs();
+        answer.append(TRANSACTION_LIFETIME, reply::number(seconds));
     }),
     ("ttlMonitorEnabled", |answer, _| {
         answer.append("ttlMonitorEnabled", Value::Boolean(true));
@@ -181,9 +194,17 @@ fn set_one(
 fn change(server: &Shared, name: &str, wanted: Value<'_>) -> Result<bool, Error> {
     match name {
         QUIET => server.log.set_quiet(wanted.is_truthy()),
-        REQUIRE_API_VERSION => server.require_api_version.set(wanted.is_truthy()),
+        REQUIRE_API_VERSION => server.api_rules.require_version(wanted.is_truthy()),
         SNAPSHOT_WINDOW => set_snapshot_window(server, wanted)?,
         EXPIRE_INTERVAL => set_expire_interval(server, wanted)?,
+        TRANSACTION_LIFETIME => {
+            let seconds = number_of(name, wanted, 1..=i32::MAX as u64)?;
+            server.time_limits.set_transaction_seconds(seconds);
+        }
+        CURSOR_TIMEOUT => {
+            let millis = number_of(name, wanted, 0..=i64::MAX as u64)?;
+            server.time_limits.set_cursor_millis(millis);
+        }
         LEVEL => server.log.verbosity.set_default_level(wanted)?,
         COMPONENT_LEVELS => match wanted.as_document() {
             Some(levels) => server.log.verbosity.set(levels)?,
@@ -195,6 +216,20 @@ fn change(server: &Shared, name: &str, wanted: Value<'_>) -> Result<bool, Error>
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// A parameter's value: a whole number of that range.
+fn number_of(name: &str, wanted: Value<'_>, range: RangeInclusive<u64>) -> Result<u64, Error> {
+    let number = wanted.as_integer().and_then(|number| u64::try_from(number).ok());
+    number.filter(|number| range.contains(number)).ok_or_else(|| {
+        let message = format!(
+            "Invalid value for parameter {name}: {} is not from {} to {}",
+            frond_query::text::value(wanted),
+            range.start(),
+            range.end()
+        );
+        Error::invalid(Code::BadValue, message)
+    })
 }
 
 fn set_snapshot_window(server: &Shared, wanted: Value<'_>) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use super::*;
 use crate::answer_memory::AnswerMemory;
 use crate::common_fields::Common;
 use crate::kept_documents::KeptRoom;
-use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES};
+use crate::limits::{BATCH_BYTES_MAX, CURSOR_IDLE_MAX, FREE_BYTES};
 use crate::operations::Operations;
 use crate::peer::Peer;
 use crate::stalled_bytes::StalledFiles;
@@ -331,7 +331,7 @@ fn idle_cursors_and_ended_sessions_let_go() {
     assert_eq!(cursors.counts().open, 3);
     cursors.kill_sessions(Some(&[session]));
     assert_eq!(cursors.counts().open, 2);
-    cursors.expire(start + CURSOR_IDLE_MAX);
+    cursors.expire(start + CURSOR_IDLE_MAX, CURSOR_IDLE_MAX);
     let expected = CursorCounts { open: 1, no_timeout: 1, pinned: 0, timed_out: 1 };
     assert_eq!(cursors.counts(), expected);
 }

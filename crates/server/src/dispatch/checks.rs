@@ -4,16 +4,14 @@ use frond_db::Error;
 use frond_doc::{Document, Value};
 use frond_query::Code;
 
-use crate::commands::{self, CONFIGURE_FAIL_POINT, Command, suggestion};
+use crate::commands::{self, Command, suggestion};
 use crate::limits::COMMAND_BYTES_MARGIN;
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
 
-/// The command of that name; the one of fail points only where they are enabled.
+/// The command of that name; one for tests only where these are enabled.
 pub(super) fn command_of(server: &Shared, name: &str) -> Result<&'static Command, Error> {
-    let is_there = |command: &&Command| {
-        command.name != CONFIGURE_FAIL_POINT || server.fail_points.is_enabled()
-    };
+    let is_there = |command: &&Command| !command.is_for_tests || server.fail_points.is_enabled();
     commands::find(name).filter(is_there).ok_or_else(|| command_not_found(name))
 }
 

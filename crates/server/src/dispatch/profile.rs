@@ -252,9 +252,14 @@ fn insert_entry(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[
         return;
     }
     let Ok(database) = server.frond.database(deed.database()) else { return };
-    // A client's drop of the database may have taken it away.
-    if database.list_indexes(COLLECTION).is_err() && make_collection(&database).is_err() {
-        return server.profiler.pause();
+    if database.list_indexes(COLLECTION).is_err() {
+        // A database that isn't there isn't made for that.
+        if database.list_collections().is_ok_and(|found| found.is_empty()) {
+            return;
+        }
+        if make_collection(&database).is_err() {
+            return server.profiler.pause();
+        }
     }
     let entry = deed.entry(server, hashes);
     let inserted = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);

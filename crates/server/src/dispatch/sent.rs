@@ -106,7 +106,7 @@ impl<'a> ReceivedCommand<'a> {
         }
         DatabaseName::check_sent(database)?;
         check_allowed(command, database)?;
-        common.api.check(command.name, body, server.require_api_version.get())?;
+        common.api.check(command.name, body, &server.api_rules)?;
         concerns::check(command, body, &common)?;
         concerns::apply_defaults(server, command.name, &mut common)?;
         Ok(common)

@@ -13,6 +13,8 @@ use crate::limits::{
     MESSAGES_BYTES_MAX, MESSAGES_BYTES_MIN, MESSAGES_SHARE,
 };
 use crate::log::LogOutput;
+use crate::log_file::LogRotation;
+use crate::profiler::Level;
 use crate::remote_opener::RemoteOpener;
 use crate::replica::Replica;
 use crate::replica::beginning::SetBeginning;
@@ -155,6 +157,8 @@ pub struct BeginningParameters {
     pub snapshot_window_seconds: Option<u64>,
     /// `requireApiVersion`.
     pub requires_api_version: bool,
+    /// `acceptApiVersion2`: for tests of drivers.
+    pub accepts_second_api_version: bool,
     /// `logLevel`, from 0 to 5.
     pub log_level: Option<i32>,
     /// `quiet`: whether the log leaves out clients that come and go.
@@ -163,6 +167,17 @@ pub struct BeginningParameters {
     pub slow_millis: Option<u32>,
     /// The share of slow operations, between none (0.0) and all (1.0), that is reported.
     pub slow_sample_rate: Option<f64>,
+    /// The profiler's level for databases that have none of their own.
+    pub profile_level: Level,
+    /// What rotating the logs is.
+    pub log_rotation: LogRotation,
+    /// `transactionLifetimeLimitSeconds`, at least 1.
+    pub transaction_seconds: Option<u64>,
+    /// `cursorTimeoutMillis`.
+    pub cursor_millis: Option<u64>,
+    /// Whether a client on this machine may not make the first user: `enableLocalhostAuthBypass`
+    /// is off.
+    pub has_no_localhost_exception: bool,
 }
 
 impl ServerOptions {

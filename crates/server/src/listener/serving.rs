@@ -79,7 +79,10 @@ impl Serving {
                     }
                     Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
                 },
-                _ = cursors.tick() => self.shared.cursors.expire(Instant::now()),
+                _ = cursors.tick() => {
+                    let Shared { cursors, time_limits, .. } = &*self.shared;
+                    cursors.expire(Instant::now(), time_limits.cursor());
+                }
                 Some(_) = connections.join_next() => {}
             }
         };

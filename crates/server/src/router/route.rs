@@ -122,6 +122,7 @@ const OF_SERVERS: &[&str] = &[
     "frondHandOver",
     "fsync",
     "fsyncUnlock",
+    "getDiagnosticData",
     "logRotate",
     "replSetGetConfig",
     "replSetGetStatus",

@@ -79,6 +79,8 @@ pub static GET_CMD_LINE_OPTS: Table = bare("getCmdLineOpts").lenient();
 pub static GET_DEFAULT_RW_CONCERN: Table =
     Table::of("getDefaultRWConcern", &[field("inMemory", FLAG)]).lenient();
 
+pub static GET_DIAGNOSTIC_DATA: Table = bare("getDiagnosticData").lenient();
+
 pub static GET_LOG: Table = bare("getLog").taking(TEXT).lenient();
 
 /// Its fields are the names of parameters.
@@ -190,6 +192,12 @@ pub static SET_PARAMETER: Table = bare("setParameter").open();
 
 pub static SHUTDOWN: Table =
     Table::of("shutdown", &[field("force", FLAG), field("timeoutSecs", NUMERIC).at_least(0)]);
+
+pub static TEST_DEPRECATION: Table = bare("testDeprecation").lenient();
+pub static TEST_DEPRECATION_IN_VERSION_2: Table = bare("testDeprecationInVersion2").lenient();
+pub static TEST_REMOVAL: Table = bare("testRemoval").lenient();
+pub static TEST_VERSION_2: Table = bare("testVersion2").lenient();
+pub static TEST_VERSIONS_1_AND_2: Table = bare("testVersions1And2").lenient();
 
 pub static TOP: Table = bare("top").lenient();
 

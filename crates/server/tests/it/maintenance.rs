@@ -201,3 +201,54 @@ fn databases_have_hashes() {
     let hashes = one.get("collections").and_then(|hashes| hashes.as_document());
     assert_eq!(hashes.map(|hashes| hashes.iter().count()), Some(1));
 }
+
+#[test]
+fn limits_of_time_are_parameters() {
+    let parameters = BeginningParameters {
+        transaction_seconds: Some(30),
+        cursor_millis: Some(5_000),
+        ..BeginningParameters::default()
+    };
+    let options = ServerOptions { parameters, ..ServerOptions::default() };
+    let server = Running::with(&SimDisk::new(1), options);
+    let mut client = server.client();
+    let asked =
+        r#"{"getParameter": 1, "cursorTimeoutMillis": 1, "transactionLifetimeLimitSeconds": 1}"#;
+    let answer = client.ok("admin", asked);
+    let number = |name: &str| answer.get(name).and_then(|value| value.as_integer());
+    assert_eq!(number("transactionLifetimeLimitSeconds"), Some(30));
+    assert_eq!(number("cursorTimeoutMillis"), Some(5_000));
+    for wrong in [
+        r#"{"setParameter": 1, "transactionLifetimeLimitSeconds": 0}"#,
+        r#"{"setParameter": 1, "cursorTimeoutMillis": -1}"#,
+        r#"{"setParameter": 1, "transactionLifetimeLimitSeconds": "x"}"#,
+    ] {
+        assert_eq!(client.code("admin", wrong), 2, "{wrong}");
+    }
+    let lsid = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}},
+        "txnNumber": {"$numberLong": "1"}, "autocommit": false"#;
+    let insert = format!(
+        r#"{{"insert": "c", "documents": [{{"_id": 1}}], {lsid}, "startTransaction": true}}"#
+    );
+    client.ok("test", &insert);
+    client.ok("admin", r#"{"setParameter": 1, "transactionLifetimeLimitSeconds": 1}"#);
+    // What goes on with it is refused once its second is over, whether it was aborted or not yet.
+    let next = format!(r#"{{"insert": "c", "documents": [{{"_id": {{"$oid": "OID"}}}}], {lsid}}}"#);
+    let refused = (0_u32..).find_map(|number| {
+        let command = next.replace("OID", &format!("{number:024x}"));
+        Some(client.code("test", &command)).filter(|code| *code != 0)
+    });
+    assert_eq!(refused, Some(251), "NoSuchTransaction");
+}
+
+#[test]
+fn no_client_makes_the_first_user_where_the_localhost_exception_is_off() {
+    let parameters =
+        BeginningParameters { has_no_localhost_exception: true, ..BeginningParameters::default() };
+    let options = ServerOptions { auth: true, parameters, ..ServerOptions::default() };
+    let server = Running::with(&SimDisk::new(1), options);
+    let create = r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#;
+    assert_eq!(server.client().code("admin", create), 13);
+    let server = Running::with_auth(&SimDisk::new(1));
+    assert_eq!(server.client().code("admin", create), 0);
+}

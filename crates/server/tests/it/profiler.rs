@@ -2,6 +2,8 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::wire::DocumentSequence;
+use frond_server::{BeginningParameters, ProfileLevel, ServerOptions};
+use frond_testkit::SimDisk;
 
 use crate::running::{Running, TestClient, json};
 
@@ -503,4 +505,28 @@ fn running_operations_show_their_plan() {
     let id = integer(&entry, "opid").expect("it has one");
     other.ok("admin", &format!(r#"{{"killOp": 1, "op": {id}}}"#));
     assert_eq!(running.join().expect("it ends"), 11601);
+}
+
+/// `operationProfiling.mode` of mongod's files.
+#[test]
+fn databases_without_a_level_have_that_of_the_start() {
+    let parameters =
+        BeginningParameters { profile_level: ProfileLevel::All, ..BeginningParameters::default() };
+    let options = ServerOptions { parameters, ..ServerOptions::default() };
+    let server = Running::with(&SimDisk::new(1), options);
+    let mut client = server.client();
+    client.ok("nowhere", r#"{"find": "c"}"#);
+    let listed = client.ok("admin", r#"{"listDatabases": 1, "nameOnly": true}"#);
+    assert!(!format!("{listed:?}").contains("nowhere"), "reading makes no database: {listed:?}");
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    client.ok("test", r#"{"find": "c", "comment": "looked for"}"#);
+    let found = r#"{"command.comment": "looked for"}"#;
+    assert_eq!(entries(&mut client, found).len(), 1);
+    client.check(
+        "test",
+        r#"{"profile": 0}"#,
+        r#"{"was": 2, "slowms": 100, "sampleRate": 1.0, "ok": 1.0}"#,
+    );
+    client.ok("test", r#"{"find": "c", "comment": "looked for"}"#);
+    assert_eq!(entries(&mut client, found).len(), 1, "it has a level of its own");
 }

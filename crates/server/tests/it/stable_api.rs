@@ -3,6 +3,10 @@
 //! *Method*: commands by hand, as drivers with and without a `serverApi` send them. Which commands,
 //! fields and stages are in the version is tested beside its tables.
 
+use frond_doc::extended_json::{self, Form};
+use frond_server::{BeginningParameters, ServerOptions};
+use frond_testkit::SimDisk;
+
 use crate::running::{Running, TestClient};
 
 const LSID: &str = r#""lsid": {"id": {"$uuid": "00112233-4455-6677-8899-aabbccddeeff"}}"#;
@@ -31,6 +35,68 @@ fn refusals_have_their_names() {
         assert_eq!((found, found_name.as_deref()), (code, Some(name)), "{command}");
     }
     client.ok("test", &format!(r#"{{"ping": 1, {STRICT}, "apiDeprecationErrors": true}}"#));
+}
+
+/// A server with the commands by which drivers are tested; and with version 2, if it is to have it.
+fn with_test_commands(has_second: bool) -> Running {
+    let parameters = BeginningParameters {
+        accepts_second_api_version: has_second,
+        ..BeginningParameters::default()
+    };
+    let options = ServerOptions { test_commands: true, parameters, ..ServerOptions::default() };
+    Running::with(&SimDisk::new(1), options)
+}
+
+#[test]
+fn drivers_are_tested_by_commands_of_two_versions() {
+    let server = with_test_commands(true);
+    let mut client = server.client();
+    let strict = |command: &str, version: &str, more: &str| {
+        format!(r#"{{"{command}": 1, "apiVersion": "{version}", "apiStrict": true{more}}}"#)
+    };
+    let errors = r#", "apiDeprecationErrors": true"#;
+    // The codes in version 1 and 2.
+    for (command, more, first, second) in [
+        ("testVersion2", "", 323, 0),
+        ("testVersions1And2", errors, 0, 0),
+        ("testRemoval", errors, 0, 323),
+        ("testDeprecation", "", 0, 323),
+        ("testDeprecation", errors, 324, 323),
+        ("testDeprecationInVersion2", "", 0, 0),
+        ("testDeprecationInVersion2", errors, 0, 324),
+        ("ping", errors, 0, 323),
+    ] {
+        assert_eq!(client.code("test", &strict(command, "1", more)), first, "{command}{more}");
+        assert_eq!(client.code("test", &strict(command, "2", more)), second, "{command}{more}");
+    }
+    let (_, message) = client.error("test", &strict("testVersion2", "1", ""));
+    assert!(message.contains("command testVersion2 is not in API Version 1"), "{message}");
+    let (_, message) = client.error("test", &strict("testDeprecationInVersion2", "2", errors));
+    let expected = "command testDeprecationInVersion2 is deprecated in API Version 2";
+    assert!(message.contains(expected), "{message}");
+    assert_eq!(client.code("test", r#"{"ping": 1, "apiVersion": "2"}"#), 0);
+    assert_eq!(client.code("test", r#"{"ping": 1, "apiVersion": "3"}"#), 322);
+
+    let answer = client.ok("test", &strict("testVersion2", "2", errors));
+    let mut text = String::new();
+    extended_json::write(answer.view(), Form::Canonical, &mut text);
+    let expected = r#"{"apiVersion": "2", "apiStrict": true, "apiDeprecationErrors": true,"#;
+    assert_eq!(text.replace(' ', "").find(&expected.replace(' ', "")), Some(0), "{text}");
+}
+
+#[test]
+fn version_2_and_its_commands_are_for_tests_alone() {
+    let server = with_test_commands(false);
+    let mut client = server.client();
+    assert_eq!(client.code("test", &format!(r#"{{"testVersion2": 1, {STRICT}}}"#)), 323);
+    assert_eq!(client.code("test", r#"{"testVersion2": 1, "apiVersion": "2"}"#), 322);
+    let server = Running::start();
+    let mut client = server.client();
+    assert_eq!(client.code("test", &format!(r#"{{"testVersion2": 1, {STRICT}}}"#)), 59);
+    let parameter = client.ok("admin", r#"{"getParameter": 1, "acceptApiVersion2": 1}"#);
+    assert!(!parameter.get("acceptApiVersion2").expect("it is known").is_truthy());
+    let set = r#"{"setParameter": 1, "acceptApiVersion2": true}"#;
+    assert_eq!(client.code("admin", set), 20, "it is set at the start alone");
 }
 
 #[test]

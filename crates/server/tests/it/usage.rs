@@ -230,3 +230,19 @@ fn the_set_is_shown_as_hello_shows_it() {
     let insert = r#"{"insert": "system.replset", "documents": [{"_id": "rs1"}]}"#;
     assert_ne!(client.code("local", insert), 0, "only the set's commands change it");
 }
+
+/// Percona's exporter reads this, and turns each number into a metric.
+#[test]
+fn diagnostic_data_are_the_states_of_the_server_and_its_set() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("shop", r#"{"insert": "items", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    let answer = client.ok("admin", r#"{"getDiagnosticData": "1"}"#);
+    assert_eq!(number(&answer, "data/serverStatus/opcounters/insert"), 2);
+    assert_eq!(number(&answer, "data/replSetGetStatus/myState"), 1);
+    for path in ["data.start", "data.serverStatus.end", "data.replSetGetStatus.start", "data.end"] {
+        let value = frond_doc::path::Path::new(path).get(answer.view());
+        assert!(matches!(value, Some(Value::DateTime(_))), "{path}: {value:?}");
+    }
+    assert_eq!(client.error("shop", r#"{"getDiagnosticData": 1}"#).0, 13);
+}

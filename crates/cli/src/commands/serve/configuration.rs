@@ -278,6 +278,9 @@ fn append_fields(
 
 fn append_value(document: &mut DocumentBuilder, name: &str, value: &Given) {
     match value {
+        _ if keys::is_secret(name) => {
+            document.append(name, Value::String("<password>"));
+        }
         Given::Switch(is_on) if name == "authorization" => {
             let word = if *is_on { "enabled" } else { "disabled" };
             document.append(name, Value::String(word));

@@ -47,13 +47,16 @@ Options:
                                machine's own addresses only
   --keyFile FILE               like --auth; the secret that the members of a set share
   --tlsMode MODE               disabled, allowTLS, preferTLS or requireTLS
-  --tlsCertificateKeyFile FILE, --tlsCAFile FILE, --tlsAllowConnectionsWithoutCertificates
+  --tlsCertificateKeyFile FILE, --tlsCertificateKeyFilePassword PASSWORD, --tlsCAFile FILE,
+  --tlsCRLFile FILE, --tlsAllowConnectionsWithoutCertificates
   --noscripting                refuse clients' JavaScript
   --maxConns COUNT             connections at one time
   --networkMessageCompressors NAMES
   --wiredTigerCacheSizeGB GB   size of the cache
   --oplogSize MB               how much of the log to keep, for change streams
   --logpath FILE               file to append the log to, instead of standard output
+  --logRotate rename|reopen    what rotating it is; reopen where logrotate renames it
+  --profile 0|1|2              whether the profiler records slow operations, or all
   --quiet                      leave clients that come and go out of the log
   --verbose, -v to -vvvvv      from -v on the log has every operation
   --slowms MILLIS, --slowOpSampleRate RATE
@@ -61,7 +64,7 @@ Options:
   --auditDestination file, --auditFormat JSON, --auditPath FILE, --auditFilter JSON
   --config FILE, -f FILE       settings file in YAML, or with a line NAME = VALUE per option
   --setParameter NAME=VALUE    enableTestCommands, ttlMonitorSleepSecs, requireApiVersion,
-                               minSnapshotHistoryWindowInSeconds, logLevel
+                               minSnapshotHistoryWindowInSeconds, logLevel, acceptApiVersion2
   --pidfilepath FILE           file for the number of the process
   --fork                       go on in the background once clients are served; needs --logpath
   --shutdown                   stop the server of --dbpath (with --auth or TLS: of --pidfilepath)
@@ -69,8 +72,9 @@ Options:
   --version                    print MongoDB's version that Frond offers, and its own
 
 Without effect: --logappend, --nounixsocket, --objcheck, --timeZoneInfo, and options whose value
-says what is the case: --clusterAuthMode keyFile, --enableMajorityReadConcern true, --logRotate rename, --profile 0,
---storageEngine wiredTiger or ephemeralForTest, --timeStampFormat iso8601-utc.
+says what is the case: --clusterAuthMode keyFile, --enableMajorityReadConcern true,
+--storageEngine wiredTiger or ephemeralForTest, --timeStampFormat iso8601-utc,
+--tlsDisabledProtocols TLS1_0,TLS1_1.
 All other options of mongod are refused. A link to frond that is called mongod is this command.
 
 Example:
@@ -453,7 +457,7 @@ mod tests {
             "--keyFile /no/such/file",
             "--noauth --keyFile /proc/self/stat",
             "--directoryperdb",
-            "--profile 2",
+            "--tlsDisabledProtocols TLS1_3",
             "--journal",
             "--nojournal",
             "--syslog",

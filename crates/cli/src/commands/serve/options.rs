@@ -112,6 +112,8 @@ impl Serve {
             slow_millis: self.slow_ms,
             slow_sample_rate: self.slow_sample_rate,
             is_quiet: self.quiet,
+            log_rotation: self.log_rotate.rotation(),
+            profile_level: self.profile.level(),
             ..BeginningParameters::default()
         };
         for parameter in &self.set_parameter {
@@ -122,6 +124,10 @@ impl Serve {
                     begin.snapshot_window_seconds = Some(seconds);
                 }
                 Parameter::RequiresApiVersion(is_on) => begin.requires_api_version = is_on,
+                Parameter::AcceptsApiVersion2(is_on) => begin.accepts_second_api_version = is_on,
+                Parameter::TransactionSeconds(seconds) => begin.transaction_seconds = Some(seconds),
+                Parameter::CursorMillis(millis) => begin.cursor_millis = Some(millis),
+                Parameter::LocalhostException(is_on) => begin.has_no_localhost_exception = !is_on,
                 Parameter::LogLevel(level) => begin.log_level = Some(level),
                 Parameter::Moot => {}
             }

@@ -1,5 +1,6 @@
 //! The process that serves: its limits, its program, and that program once more.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,20 +24,28 @@ pub(super) fn own_program() -> Option<PathBuf> {
     if running.exists() { Some(running) } else { std::env::current_exe().ok() }
 }
 
-/// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
-/// it had open is closed.
-pub(super) fn begin_anew() {
+/// Begins the process anew with these arguments, the program's name first, and a variable more in
+/// its environment. Returns only if it can't.
+pub(super) fn begin_with(arguments: &[OsString], variable: Option<(&str, &OsStr)>) -> io::Error {
     let again = |program: &Path| {
-        let mut arguments = std::env::args_os();
+        let mut words = arguments.iter();
         // A link that is called mongod takes mongod's arguments.
-        Command::new(program).arg0(arguments.next().unwrap_or_default()).args(arguments).exec()
+        let name = words.next().cloned().unwrap_or_default();
+        Command::new(program).arg0(name).args(words).envs(variable).exec()
     };
     let error = std::env::current_exe().map_or_else(|error| error, |program| again(&program));
     // Another version took the place of its file, perhaps; the process still has its own.
-    let error = match error.kind() {
+    match error.kind() {
         io::ErrorKind::NotFound => again(Path::new("/proc/self/exe")),
         _ => error,
-    };
+    }
+}
+
+/// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
+/// it had open is closed.
+pub(super) fn begin_anew() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let error = begin_with(&arguments, None);
     print(format_args!("frond: can't restart: {error}"));
     std::process::exit(1);
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use frond_doc::{DocumentBuf, extended_json};
 use frond_server::limits::SNAPSHOT_WINDOW_MAX;
+use frond_server::{LogRotation, ProfileLevel};
 
 /// The least memory: with less, what isn't in the budget (the program, a few answers) is most of
 /// what is taken.
@@ -28,8 +29,16 @@ pub(super) enum Parameter {
     SnapshotWindowSeconds(u64),
     /// `requireApiVersion`
     RequiresApiVersion(bool),
+    /// `acceptApiVersion2`
+    AcceptsApiVersion2(bool),
     /// `logLevel`
     LogLevel(i32),
+    /// `transactionLifetimeLimitSeconds`
+    TransactionSeconds(u64),
+    /// `cursorTimeoutMillis`
+    CursorMillis(u64),
+    /// `enableLocalhostAuthBypass`
+    LocalhostException(bool),
     /// One whose value says what is the case.
     Moot,
 }
@@ -37,6 +46,7 @@ pub(super) enum Parameter {
 /// Parameters of mongod's, with the values that say what is the case.
 const MOOT: &[(&str, [&str; 2])] = &[
     ("diagnosticDataCollectionEnabled", ["false", "0"]),
+    ("enableFlowControl", ["false", "0"]),
     ("notablescan", ["false", "0"]),
     ("ttlMonitorEnabled", ["true", "1"]),
 ];
@@ -59,6 +69,16 @@ pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
         return Ok(Parameter::Moot);
     }
     match name {
+        "cursorTimeoutMillis" => {
+            let millis = value.parse().ok().filter(|millis| *millis <= i64::MAX as u64);
+            let wrong = || "it must be a number of milliseconds".to_owned();
+            millis.map(Parameter::CursorMillis).ok_or_else(wrong)
+        }
+        "enableLocalhostAuthBypass" => flag().map(Parameter::LocalhostException),
+        "transactionLifetimeLimitSeconds" => {
+            seconds(1..=i32::MAX as u64).map(Parameter::TransactionSeconds)
+        }
+        "acceptApiVersion2" => flag().map(Parameter::AcceptsApiVersion2),
         "enableTestCommands" => flag().map(Parameter::TestCommands),
         "requireApiVersion" => flag().map(Parameter::RequiresApiVersion),
         "ttlMonitorSleepSecs" => {
@@ -73,9 +93,50 @@ pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
             level.map(Parameter::LogLevel).ok_or_else(|| "it must be 0 to 5".to_owned())
         }
         _ => Err(format!(
-            "there is no parameter {name}, only enableTestCommands, logLevel, \
-             minSnapshotHistoryWindowInSeconds, requireApiVersion and ttlMonitorSleepSecs"
+            "there is no parameter {name}, only acceptApiVersion2, cursorTimeoutMillis, \
+             enableLocalhostAuthBypass, enableTestCommands, logLevel, \
+             minSnapshotHistoryWindowInSeconds, requireApiVersion, \
+             transactionLifetimeLimitSeconds and ttlMonitorSleepSecs"
         )),
+    }
+}
+
+/// What rotating the log is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(super) enum LogRotate {
+    Rename,
+    Reopen,
+}
+
+impl LogRotate {
+    /// Returns it for the server.
+    pub(super) fn rotation(self) -> LogRotation {
+        match self {
+            LogRotate::Rename => LogRotation::Rename,
+            LogRotate::Reopen => LogRotation::Reopen,
+        }
+    }
+}
+
+/// The operations that are profiled, by the names that mongod's files have for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(super) enum Profile {
+    #[value(name = "off", alias = "0")]
+    Off,
+    #[value(name = "slowOp", alias = "1")]
+    Slow,
+    #[value(name = "all", alias = "2")]
+    All,
+}
+
+impl Profile {
+    /// Returns it for the server.
+    pub(super) fn level(self) -> ProfileLevel {
+        match self {
+            Profile::Off => ProfileLevel::Off,
+            Profile::Slow => ProfileLevel::Slow,
+            Profile::All => ProfileLevel::All,
+        }
     }
 }
 
@@ -117,12 +178,19 @@ mod tests {
         for (text, expected) in [
             ("enableTestCommands=1", Some(Parameter::TestCommands(true))),
             ("requireApiVersion=false", Some(Parameter::RequiresApiVersion(false))),
+            ("acceptApiVersion2=true", Some(Parameter::AcceptsApiVersion2(true))),
             ("ttlMonitorSleepSecs=1", Some(Parameter::ExpireSeconds(1))),
             ("ttlMonitorSleepSecs=0", None),
             ("ttlMonitorSleepSecs=2147483648", None),
             ("minSnapshotHistoryWindowInSeconds=0", Some(Parameter::SnapshotWindowSeconds(0))),
             ("minSnapshotHistoryWindowInSeconds=-1", None),
             ("enableTestCommands=yes", None),
+            ("transactionLifetimeLimitSeconds=3", Some(Parameter::TransactionSeconds(3))),
+            ("transactionLifetimeLimitSeconds=0", None),
+            ("cursorTimeoutMillis=0", Some(Parameter::CursorMillis(0))),
+            ("cursorTimeoutMillis=-1", None),
+            ("enableLocalhostAuthBypass=0", Some(Parameter::LocalhostException(false))),
+            ("enableFlowControl=false", Some(Parameter::Moot)),
             ("logLevel=1", Some(Parameter::LogLevel(1))),
             ("logLevel=6", None),
             ("ttlMonitorEnabled=1", Some(Parameter::Moot)),

@@ -26,16 +26,22 @@ enum Meaning {
     Only(&'static [&'static str], &'static str),
     /// A part of the server's address: read together.
     Address,
+    /// The secret of a set's members, which has clients log in, too.
+    KeyFile,
 }
 
-use Meaning::{Address, Flag as Of, Gigabytes, Megabytes, Moot, Only, Parameter, Switch};
+use Meaning::{Address, Flag as Of, Gigabytes, KeyFile, Megabytes, Moot, Only, Parameter, Switch};
 
 const FILE_ONLY: &str = "the log goes to a file or to standard error";
 const NO_FORK: &str =
     "frond serve stays in the foreground: have systemd or another supervisor run it";
-const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
-const BY_DATABASE: &str =
-    "db.setProfilingLevel() turns the profiler on for one database, and takes its filter";
+const NO_SHARDS: &str =
+    "there are no shards: frond router serves several servers by one address (docs/router.md)";
+const BY_KEY: &str = "members of a set authenticate each other by security.keyFile";
+const BY_DATABASE: &str = "db.setProfilingLevel() takes a filter, for one database";
+const CHECKED: &str = "certificates are always checked";
+const OLD_TLS: &str = "TLS 1.2 and 1.3 are spoken, and no older one";
+const BY_ZSTD: &str = "documents and indexes are compressed by zstd, and the log by itself";
 const ALWAYS: &str = "it can't be turned off";
 
 /// All keys, sorted.
@@ -51,40 +57,68 @@ const KEYS: &[(&str, Meaning)] = &[
     ("net.maxIncomingConnections", Of("max-connections")),
     ("net.port", Address),
     ("net.tls.CAFile", Of("tls-ca-file")),
+    ("net.tls.CRLFile", Of("tls-crl-file")),
+    ("net.tls.FIPSMode", Only(&["false"], "the cryptography isn't certified")),
     (
         "net.tls.allowConnectionsWithoutCertificates",
         Switch("tls-allow-connections-without-certificates", "true", "false"),
     ),
+    ("net.tls.allowInvalidCertificates", Only(&["false"], CHECKED)),
+    ("net.tls.allowInvalidHostnames", Only(&["false"], CHECKED)),
     ("net.tls.certificateKeyFile", Of("tls-certificate-key-file")),
+    ("net.tls.certificateKeyFilePassword", Of("tls-certificate-key-file-password")),
+    ("net.tls.clusterCAFile", Only(&[], BY_KEY)),
+    ("net.tls.clusterFile", Only(&[], BY_KEY)),
+    ("net.tls.clusterPassword", Only(&[], BY_KEY)),
+    ("net.tls.disabledProtocols", Only(&["none", "TLS1_0", "TLS1_1", "TLS1_0,TLS1_1"], OLD_TLS)),
     ("net.tls.mode", Of("tls-mode")),
     ("net.unixDomainSocket.enabled", Address),
     ("net.unixDomainSocket.filePermissions", Of("unix-socket-permissions")),
     ("net.unixDomainSocket.pathPrefix", Address),
     ("net.wireObjectCheck", Only(&["true"], ALWAYS)),
     ("operationProfiling.filter", Only(&[], BY_DATABASE)),
-    ("operationProfiling.mode", Only(&["off"], BY_DATABASE)),
+    ("operationProfiling.mode", Of("profile")),
     ("operationProfiling.slowOpSampleRate", Of("slow-sample-rate")),
     ("operationProfiling.slowOpThresholdMs", Of("slow-ms")),
     ("processManagement.fork", Only(&["false"], NO_FORK)),
     ("processManagement.pidFilePath", Of("pid-file")),
     // Time zones are built in.
     ("processManagement.timeZoneInfo", Moot),
+    ("replication.enableMajorityReadConcern", Only(&["true"], ALWAYS)),
     ("replication.oplogSizeMB", Megabytes("changes-bytes")),
     ("replication.replSetName", Of("replica-set")),
     ("security.authorization", Switch("auth", "enabled", "disabled")),
-    ("security.clusterAuthMode", Only(&[], ONE_MEMBER)),
+    ("security.clusterAuthMode", Only(&["keyFile"], BY_KEY)),
     ("security.enableEncryption", Only(&["false"], "data aren't encrypted: encrypt the disk")),
     ("security.javascriptEnabled", Switch("noscripting", "false", "true")),
-    ("security.keyFile", Only(&[], ONE_MEMBER)),
-    ("sharding.clusterRole", Only(&[], ONE_MEMBER)),
+    ("security.keyFile", KeyFile),
+    ("security.redactClientLogData", Only(&["false"], "the log shows commands as they are")),
+    ("security.transitionToAuth", Only(&["false"], "clients log in, or they don't")),
+    ("sharding.clusterRole", Only(&[], NO_SHARDS)),
     ("storage.dbPath", Of("data")),
     ("storage.directoryPerDB", Only(&["false"], "all databases lie in one store")),
     ("storage.engine", Only(&["wiredTiger"], "there is one engine")),
+    (
+        "storage.journal.commitIntervalMs",
+        Only(&[], "a write that isn't synced itself is synced soon"),
+    ),
     ("storage.journal.enabled", Only(&["true"], ALWAYS)),
+    (
+        "storage.oplogMinRetentionHours",
+        Only(&["0"], "frond.changesHours says for how long at most"),
+    ),
+    ("storage.syncPeriodSecs", Only(&[], "flushes follow the memory that writes take")),
+    ("storage.wiredTiger.collectionConfig.blockCompressor", Only(&["zstd"], BY_ZSTD)),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Gigabytes("cache")),
+    (
+        "storage.wiredTiger.engineConfig.directoryForIndexes",
+        Only(&["false"], "all databases lie in one store"),
+    ),
+    ("storage.wiredTiger.engineConfig.journalCompressor", Only(&[], BY_ZSTD)),
+    ("storage.wiredTiger.indexConfig.prefixCompression", Only(&[], BY_ZSTD)),
     ("systemLog.destination", Only(&["file"], FILE_ONLY)),
     ("systemLog.logAppend", Only(&["true"], "the log is always appended to")),
-    ("systemLog.logRotate", Only(&["rename"], "a rotated log is renamed")),
+    ("systemLog.logRotate", Of("log-rotate")),
     ("systemLog.path", Of("log-path")),
     ("systemLog.quiet", Switch("quiet", "true", "false")),
     ("systemLog.timeStampFormat", Only(&["iso8601-utc"], "times are in UTC")),
@@ -108,6 +142,10 @@ const SECTIONS: &[&str] = &[
 ];
 
 const PARAMETERS: &str = "setParameter.";
+/// The levels of the log's components.
+const COMPONENT: &str = "systemLog.component.";
+const BY_PARAMETER: &str =
+    "setParameter sets logComponentVerbosity while the server runs, and systemLog.verbosity all";
 const PARAMETER_FLAG: &str = "setParameter";
 const ADDRESS_FLAG: &str = "listen";
 
@@ -115,6 +153,7 @@ const ADDRESS_FLAG: &str = "listen";
 pub fn key_of(flag: &str) -> String {
     let known = KEYS.iter().find(|(_, meaning)| match meaning {
         Of(name) | Gigabytes(name) | Megabytes(name) | Switch(name, ..) => *name == flag,
+        KeyFile => flag == "key-file",
         Only(..) | Address | Moot | Parameter(_) => false,
     });
     known.map_or_else(|| format!("{OWN}{}", camel(flag)), |(key, _)| (*key).to_owned())
@@ -126,6 +165,11 @@ pub fn is_number(name: &str) -> bool {
         name,
         "dbPath" | "path" | "pathPrefix" | "pidFilePath" | "replSetName" | "filePermissions"
     )
+}
+
+/// Whether the last name of a key stands for what nobody is shown.
+pub fn is_secret(name: &str) -> bool {
+    name == "certificateKeyFilePassword"
 }
 
 /// Returns the settings of a file's keys. `file` names it.
@@ -144,8 +188,21 @@ pub fn settings(
         let given = given(entry, known, flags, &mut addresses);
         for (flag, value) in given.map_err(|what| (entry.line, format!("{}: {what}", entry.key)))? {
             let origin = Some(format!("{file}:{}, {}", entry.line, entry.key));
-            settings.push(Setting { flag, value, key: entry.key.clone(), origin });
+            let key = match known {
+                Some(KeyFile) => key_of(&flag),
+                _ => entry.key.clone(),
+            };
+            settings.push(Setting { flag, value, key, origin });
         }
+    }
+    if settings.iter().any(|setting| setting.flag == "key-file") {
+        // It has clients log in, whatever else the file says about that.
+        let mut is_said = false;
+        settings.retain(|setting| {
+            let is_auth = setting.flag == "auth";
+            !is_auth
+                || setting.value == Given::Switch(true) && !std::mem::replace(&mut is_said, true)
+        });
     }
     if let Some(line) = addresses.line {
         let listen = addresses.listen().map_err(|what| (line, what))?;
@@ -206,6 +263,10 @@ fn given(
             }
         }
         Some(Moot) => Ok(Vec::new()),
+        Some(KeyFile) => Ok(vec![
+            ("key-file".to_owned(), Given::Text(OsString::from(text(value)?))),
+            ("auth".to_owned(), Given::Switch(true)),
+        ]),
         Some(Parameter(name)) => {
             one(PARAMETER_FLAG, Given::Text(format!("{name}={}", text(value)?).into()))
         }
@@ -213,6 +274,10 @@ fn given(
             addresses.take(key, entry.line, text(value)?)?;
             Ok(Vec::new())
         }
+        None if key.starts_with(COMPONENT) => match text(value)? {
+            "0" | "-1" => Ok(Vec::new()),
+            _ => Err(format!("not supported: {BY_PARAMETER}")),
+        },
         None => match (key.strip_prefix(PARAMETERS), key.strip_prefix(OWN)) {
             (Some(name), _) => {
                 one(PARAMETER_FLAG, Given::Text(format!("{name}={}", text(value)?).into()))

@@ -43,6 +43,11 @@ fn the_last_source_holds() {
     assert_eq!(line, "frond serve --listen=127.0.0.1:2 --auth");
     let security = document! { "authorization": "enabled" };
     assert_eq!(parsed.get("security"), Some(Value::from(&security)));
+    let (line, parsed) = read("frond serve", "FROND_TLS_CERTIFICATE_KEY_FILE_PASSWORD=secret");
+    assert_eq!(line, "frond serve --tls-certificate-key-file-password=secret");
+    assert!(!format!("{parsed:?}").contains("secret"), "{parsed:?}");
+    let tls = document! { "certificateKeyFilePassword": "<password>" };
+    assert_eq!(parsed, document! { "net": &document! { "tls": &tls } });
     let (line, _) =
         read("frond serve", "FROND_PORT_27017_TCP=x FROND_SERVICE_HOST=y FROND_AUTHOR=z");
     assert_eq!(line, "frond serve");
@@ -83,6 +88,12 @@ fn keys_of_mongod_are_read() {
         ("net: {unixDomainSocket: {enabled: false, pathPrefix: /run}}", "--listen=127.0.0.1:27017"),
         ("security: {authorization: enabled}", "--auth"),
         ("security: {authorization: disabled}", ""),
+        ("security: {keyFile: k, clusterAuthMode: keyFile}", "--key-file=k --auth"),
+        ("security: {authorization: enabled, keyFile: k}", "--auth --key-file=k"),
+        ("security: {keyFile: k, authorization: disabled}", "--key-file=k --auth"),
+        ("net: {tls: {disabledProtocols: 'TLS1_0,TLS1_1', FIPSMode: false}}", ""),
+        ("systemLog: {component: {accessControl: {verbosity: 0}}}", ""),
+        ("systemLog: {path: l, logRotate: reopen}", "--log-path=l --log-rotate=reopen"),
         ("setParameter: {enableTestCommands: 1}", "--setParameter=enableTestCommands=1"),
         ("storage.wiredTiger.engineConfig.cacheSizeGB: 1.5", "--cache=1536"),
         ("systemLog: {destination: file, path: l, logAppend: true}", "--log-path=l"),
@@ -92,10 +103,16 @@ fn keys_of_mongod_are_read() {
             "--audit-path=a --audit-filter={\"result\": 0}",
         ),
         ("processManagement: {fork: false}\nnet: {wireObjectCheck: yes}", ""),
+        (
+            "net: {tls: {mode: requireTLS, certificateKeyFile: a, certificateKeyFilePassword: 'p w'}}",
+            "--tls-mode=requireTLS --tls-certificate-key-file=a \
+             --tls-certificate-key-file-password=p w",
+        ),
+        ("net: {tls: {CAFile: b, CRLFile: c}}", "--tls-ca-file=b --tls-crl-file=c"),
         ("systemLog: {verbosity: 1}", "--setParameter=logLevel=1"),
         (
-            "operationProfiling: {mode: off, slowOpThresholdMs: 20, slowOpSampleRate: 0.5}",
-            "--slow-ms=20 --slow-sample-rate=0.5",
+            "operationProfiling: {mode: slowOp, slowOpThresholdMs: 20, slowOpSampleRate: 0.5}",
+            "--profile=slowOp --slow-ms=20 --slow-sample-rate=0.5",
         ),
         (
             "processManagement: {timeZoneInfo: /usr/share/zoneinfo}\nstorage: {engine: wiredTiger}",
@@ -132,10 +149,9 @@ fn unknown_and_unsupported_keys_are_refused_by_name() {
         ("net: {bindIp: a, bindIpAll: true}", "exclude each other"),
         ("net: {port:}", "net.port: it has no value"),
         ("storage: {dbPath: [a]}", "storage.dbPath: one value, not a list"),
-        (
-            "security: {keyFile: k}",
-            "security.keyFile: not supported: the replica set has one member",
-        ),
+        ("security: {clusterAuthMode: x509}", "not supported: members of a set authenticate each"),
+        ("systemLog: {component: {query: {verbosity: 2}}}", "logComponentVerbosity"),
+        ("net: {tls: {disabledProtocols: 'TLS1_2'}}", "TLS 1.2 and 1.3 are spoken"),
     ] {
         let refused = of_text(file).expect_err(file);
         assert!(refused.contains(named), "{file}: {refused}");
