@@ -8,6 +8,7 @@ pub(crate) mod aggregate;
 pub(crate) mod batch;
 pub(crate) mod buckets;
 mod by_id;
+mod by_ids;
 pub(crate) mod capped;
 pub(crate) mod check;
 pub(crate) mod convert;

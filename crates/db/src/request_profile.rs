@@ -31,6 +31,8 @@ pub enum Plan {
     ById,
     /// By an `_id`, beside the planner.
     ExpressById,
+    /// By several `_id`s, as a scan of their index is shown.
+    ByIds,
     /// By scans.
     Scans(Vec<ScanSummary>),
 }
@@ -250,6 +252,7 @@ impl Plan {
             Plan::Nothing => return Some("EOF".to_owned()),
             Plan::ById => return Some("IDHACK".to_owned()),
             Plan::ExpressById => return Some(format!("{EXPRESS} {}", key_text(id_key().view()))),
+            Plan::ByIds => return Some(format!("IXSCAN {}", key_text(id_key().view()))),
             Plan::Scans(scans) => scans,
         };
         let mut summary = String::new();
@@ -265,9 +268,13 @@ impl Plan {
         Some(summary)
     }
 
-    /// Whether the planner had a choice: then its query has a shape.
+    /// Whether the planner has a choice in MongoDB: then its query has a shape.
     pub fn is_planned(&self) -> bool {
-        matches!(self, Plan::Scans(scans) if scans.iter().all(|scan| scan.stage != EXPRESS))
+        match self {
+            Plan::ByIds => true,
+            Plan::Scans(scans) => scans.iter().all(|scan| scan.stage != EXPRESS),
+            Plan::Unknown | Plan::Nothing | Plan::ById | Plan::ExpressById => false,
+        }
     }
 }
 

@@ -100,9 +100,20 @@ fn shown(
 
 /// The value of `_id` that is all that a request asks for.
 fn only_id(request: &FindRequest) -> Option<Value<'_>> {
+    let is_shown_simply = request.projection.as_ref().is_none_or(express::is_simple);
+    let mut id = only_condition(request).filter(|_| is_shown_simply)?;
+    if let Value::Document(condition) = id {
+        let ("$eq", value) = only_field(condition)? else { return None };
+        id = value;
+    }
+    is_complete(id).then_some(id)
+}
+
+/// The condition on `_id`, where that, a limit and a projection are all that a request asks for.
+pub(super) fn only_condition(request: &FindRequest) -> Option<Value<'_>> {
     let FindRequest {
         filter: Some(filter),
-        projection,
+        projection: _,
         sort: None,
         skip: 0,
         limit: None | Some(1..),
@@ -121,15 +132,13 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
     else {
         return None;
     };
-    if !projection.as_ref().is_none_or(express::is_simple) {
-        return None;
-    }
-    let ("_id", mut id) = only_field(filter.view())? else { return None };
-    if let Value::Document(condition) = id {
-        let ("$eq", value) = only_field(condition)? else { return None };
-        id = value;
-    }
-    let is_complete = matches!(
+    let ("_id", condition) = only_field(filter.view())? else { return None };
+    Some(condition)
+}
+
+/// Whether an `_id` equals this value if it has its key.
+pub(super) fn is_complete(id: Value<'_>) -> bool {
+    matches!(
         id,
         Value::ObjectId(_)
             | Value::String(_)
@@ -138,18 +147,17 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
             | Value::Boolean(_)
             | Value::DateTime(_)
             | Value::Binary(_)
-    );
-    is_complete.then_some(id)
+    )
 }
 
 /// The field of a document that has one.
-fn only_field(document: Document<'_>) -> Option<(&str, Value<'_>)> {
+pub(super) fn only_field(document: Document<'_>) -> Option<(&str, Value<'_>)> {
     let mut fields = document.iter();
     fields.next().filter(|_| fields.next().is_none())
 }
 
 /// Whether an `_id` is found under its bytes.
-fn lie_by_bare_ids(collection: &Collection, is_string: bool) -> bool {
+pub(super) fn lie_by_bare_ids(collection: &Collection, is_string: bool) -> bool {
     let is_contrary = |(option, _): (&str, _)| match option {
         "viewOn" => true,
         "collation" => is_string,

@@ -42,19 +42,30 @@ impl CursorValidity {
         collection: &Collection,
         access: &Access,
     ) -> Option<CursorValidity> {
-        let is_branch = matches!(database.target(), Target::Branch(_));
-        if !is_branch || database.is_past() || database.transaction().is_some() {
-            return None;
-        }
         let index = |source: &Source| match source {
             Source::Index(position) => Some(collection.indexes[*position].spec.name.clone()),
             Source::Collection | Source::Natural | Source::Id | Source::Place => None,
         };
+        let validity = CursorValidity::of_collection(database, name, collection)?;
+        let indexes = access.paths.iter().filter_map(|path| index(&path.source)).collect();
+        Some(CursorValidity { indexes, ..validity })
+    }
+
+    /// As [`CursorValidity::of`], for one that needs no index.
+    pub(crate) fn of_collection(
+        database: &Database,
+        name: &str,
+        collection: &Collection,
+    ) -> Option<CursorValidity> {
+        let is_branch = matches!(database.target(), Target::Branch(_));
+        if !is_branch || database.is_past() || database.transaction().is_some() {
+            return None;
+        }
         Some(CursorValidity {
             database: database.clone(),
             collection: name.to_owned(),
             uuid: collection.uuid,
-            indexes: access.paths.iter().filter_map(|path| index(&path.source)).collect(),
+            indexes: Vec::new(),
             seen: database.frond().definitions_changed(),
         })
     }

@@ -19,7 +19,7 @@ use crate::collection::result_shape::ResultShape;
 use crate::collection::scan::{DividedScan, Scan, gathered, has_reversible_keys};
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::view::find_in_view;
-use crate::collection::{Cursor, FindRequest, Purpose, by_id, express};
+use crate::collection::{Cursor, FindRequest, Purpose, by_id, by_ids, express};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
@@ -38,6 +38,9 @@ pub(crate) fn find(
 ) -> Result<Cursor, Error> {
     let reader = database.reader();
     if let Some(found) = by_id::find(database, &reader, collection, request)? {
+        return Ok(found);
+    }
+    if let Some(found) = by_ids::find(database, &reader, collection, request)? {
         return Ok(found);
     }
     if Catalog::of(&reader, database).is_made(collection)? {

@@ -89,6 +89,11 @@ impl IndexFilters {
         by_shape.get(&(collection, key())).cloned()
     }
 
+    /// Whether there are none, of any collection.
+    pub fn are_none(&self) -> bool {
+        !self.are_any.load(Ordering::Acquire)
+    }
+
     /// All of a collection.
     pub fn all(&self, collection: [u8; 16]) -> Vec<Arc<IndexFilter>> {
         let by_shape = self.by_shape.read().unwrap_or_else(PoisonError::into_inner);

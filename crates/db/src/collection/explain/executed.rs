@@ -56,7 +56,7 @@ pub(crate) fn executed_stages(
     let [path] = &access.paths[..] else { return Ok(None) };
     let scan = Walk::new(collection, path.clone()).summary(collection);
     let is_it = match executed.plan {
-        Plan::ById | Plan::ExpressById => scan.key.as_ref().is_some_and(is_of_id),
+        Plan::ById | Plan::ExpressById | Plan::ByIds => scan.key.as_ref().is_some_and(is_of_id),
         Plan::Scans(scans) => matches!(&scans[..], [only] if only.key == scan.key),
         Plan::Nothing | Plan::Unknown => false,
     };
