@@ -58,40 +58,35 @@ impl Spilled {
         beginnings: &[NameBeginning],
         found: &mut Vec<Pair>,
     ) -> Result<(), StoreError> {
-        let mut last: Option<(usize, Vec<Pair>)> = None;
+        let mut last: Option<(usize, Page)> = None;
         for beginning in beginnings {
             let range = alike_range(*beginning);
             // The page before the first that begins so may end with some.
             let first = self.fences.partition_point(|fence| fence < range.start());
             let end = self.fences.partition_point(|fence| fence <= range.end());
             for page in first.saturating_sub(1)..end {
-                let pairs = match last.take() {
-                    Some((number, pairs)) if number == page => pairs,
+                let there = match last.take() {
+                    Some((number, there)) if number == page => there,
                     _ => self.page(page)?,
                 };
-                let from = pairs.partition_point(|pair| pair < range.start());
-                found.extend(pairs[from..].iter().take_while(|pair| *pair <= range.end()));
-                last = Some((page, pairs));
+                let pairs = there.pairs_from(*range.start());
+                found.extend(pairs.take_while(|pair| pair <= range.end()));
+                last = Some((page, there));
             }
         }
         Ok(())
     }
 
-    fn page(&self, page: usize) -> Result<Vec<Pair>, StoreError> {
+    fn page(&self, page: usize) -> Result<Page, StoreError> {
         let offset = (page * PAGE_BYTES) as u64;
-        let mut bytes = [0; PAGE_BYTES];
+        let mut bytes = vec![0; PAGE_BYTES];
         self.file.read_exact_at(offset, &mut bytes).map_err(io_error)?;
         let (stored, checksum) = bytes.split_at(PAIRS_BYTES);
+        let holds = u64_at(checksum, 0) == Some(XxHash3_64::oneshot(stored));
         let count = PAGE_COUNT.min(self.count - page * PAGE_COUNT);
-        let pairs: Vec<Pair> = stored
-            .chunks_exact(PAIR_BYTES)
-            .take(count)
-            .filter_map(|pair| u64_at(pair, 0).map(Pair))
-            .collect();
-        let is_right = u64_at(checksum, 0) == Some(XxHash3_64::oneshot(stored))
-            && pairs.first() == self.fences.get(page);
-        match is_right {
-            true => Ok(pairs),
+        let read = Page { bytes, count };
+        match holds && read.pairs_from(Pair(0)).next() == self.fences.get(page).copied() {
+            true => Ok(read),
             false => Err(StoreError::damaged(FILE_NAME, offset, "the checksum is wrong")),
         }
     }
@@ -99,12 +94,29 @@ impl Spilled {
     /// All pairs, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<Pair, StoreError>> {
         (0..self.fences.len()).flat_map(|page| {
-            let (pairs, error) = match self.page(page) {
-                Ok(pairs) => (pairs, None),
+            let (pairs, error): (Vec<Pair>, _) = match self.page(page) {
+                Ok(there) => (there.pairs_from(Pair(0)).collect(), None),
                 Err(error) => (Vec::new(), Some(error)),
             };
             pairs.into_iter().map(Ok).chain(error.map(Err))
         })
+    }
+}
+
+/// A page that was read.
+struct Page {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Page {
+    /// Its pairs that aren't less than `least`, ascending: few of them are decoded.
+    fn pairs_from(&self, least: Pair) -> impl Iterator<Item = Pair> {
+        let (pairs, _) = self.bytes.as_chunks::<PAIR_BYTES>();
+        let pairs = &pairs[..self.count];
+        let decode = |pair: &[u8; PAIR_BYTES]| Pair(u64::from_le_bytes(*pair));
+        let from = pairs.partition_point(|pair| decode(pair) < least);
+        pairs[from..].iter().map(decode)
     }
 }
 
