@@ -222,6 +222,17 @@ fn of_file(path: &Path, flags: &[Flag]) -> Result<Vec<Setting>, Failure> {
     keys::settings(&entries, &name, flags).map_err(refused)
 }
 
+/// A value of a file in YAML, by its key; `None` also if it can't be read, which is reported where
+/// all of it is.
+pub fn value_of(text: &str, key: &str) -> Option<String> {
+    let entries = yaml::read(text).ok()?;
+    let entry = entries.into_iter().rfind(|entry| entry.key == key)?;
+    match entry.value {
+        yaml::Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
 /// Reads a boolean, in the words of YAML and of people.
 fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use frond_server::commands::handshake::MONGODB_VERSION;
 
 use self::options::{Meaning, meaning_of};
+use crate::commands::serve::configuration::value_of;
 use crate::failure::Failure;
 
 const NAME: &str = "mongod";
@@ -105,6 +106,7 @@ pub fn arguments_of(command_line: &[OsString]) -> Option<&[OsString]> {
 pub fn read(arguments: &[OsString]) -> Result<Invocation, Failure> {
     let mut parsed = CommandLine::default();
     parsed.read(arguments)?;
+    parsed.complete_by_file();
     if let Some(text) = parsed.prints {
         return Ok(Invocation::Print(text));
     }
@@ -135,6 +137,8 @@ struct CommandLine {
     ipv6: bool,
     socket_directory: Option<OsString>,
     data: Option<OsString>,
+    /// The text of a file of settings, in YAML.
+    file: Option<String>,
     /// Options of `frond serve` that were said, with their values.
     others: Vec<OsString>,
     auth: bool,
@@ -241,15 +245,38 @@ impl CommandLine {
             "shutdown" => self.shuts_down = true,
             "config" => {
                 let file = value()?;
-                match std::fs::read_to_string(&file).ok().and_then(|text| ini::words(&text)) {
+                let text = std::fs::read_to_string(&file).ok();
+                match text.as_deref().and_then(ini::words) {
                     Some(words) => self.read(&words)?,
-                    None => self.others.extend(["--config".into(), file]),
+                    None => {
+                        self.file = text;
+                        self.others.extend(["--config".into(), file]);
+                    }
                 }
             }
             "version" => self.prints = Some(version()),
             _ => self.prints = Some(HELP.to_owned()),
         }
         Ok(())
+    }
+
+    /// Takes from the file what is put together here, the addresses and the data directory, where
+    /// the command line doesn't say it: what it says holds before what the file says.
+    fn complete_by_file(&mut self) {
+        let Some(text) = self.file.take() else { return };
+        let value = |key: &str| value_of(&text, key).map(OsString::from);
+        let is_on = |key: &str| value_of(&text, key).is_some_and(|value| value == "true");
+        if self.bind.is_none() && !self.binds_all {
+            self.bind = value("net.bindIp");
+            self.binds_all = is_on("net.bindIpAll");
+        }
+        self.port = self.port.take().or_else(|| value("net.port"));
+        self.ipv6 |= is_on("net.ipv6");
+        self.data = self.data.take().or_else(|| value("storage.dbPath"));
+        let has_socket = value_of(&text, "net.unixDomainSocket.enabled");
+        if self.socket_directory.is_none() && has_socket.is_none_or(|is_on| is_on == "true") {
+            self.socket_directory = value("net.unixDomainSocket.pathPrefix");
+        }
     }
 
     /// The command line of `frond serve`.
@@ -439,6 +466,26 @@ mod tests {
             assert_eq!(serve(text), expected, "{text}");
         }
         assert!(serve("--port 1 --version").starts_with("db version v8.0."));
+    }
+
+    #[test]
+    fn a_file_says_where_to_listen_and_where_the_data_are() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("mongod.conf");
+        let text = "net: {port: 3, bindIp: '127.0.0.1,/run/x'}\nstorage: {dbPath: /d}\n";
+        std::fs::write(&file, text).expect("room");
+        let name = file.display();
+        for (line, expected) in [
+            (format!("-f {name}"), "--data /d --listen 127.0.0.1:3 --listen unix:/run/x"),
+            (
+                format!("--port 4 -f {name} --dbpath e"),
+                "--data e --listen 127.0.0.1:4 --listen unix:/run/x",
+            ),
+            (format!("--bind_ip_all -f {name}"), "--data /d --listen 0.0.0.0:3"),
+        ] {
+            let expected = format!("frond serve {expected} --config {name}");
+            assert_eq!(serve(&line), expected, "{line}");
+        }
     }
 
     #[test]
