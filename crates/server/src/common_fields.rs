@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(read("txnNumber", Value::String("1")).map(|_| ()), Err(14));
         assert_eq!(read("startTransaction", Value::Boolean(true)).map(|_| ()), Err(72));
         assert_eq!(read("autocommit", Value::Int32(0)).map(|_| ()), Err(14));
-        assert_eq!(read("apiVersion", Value::String("2")).map(|_| ()), Err(322));
+        assert_eq!(read("apiVersion", Value::String("3")).map(|_| ()), Err(322));
         assert_eq!(read("apiVersion", Value::String("1")).map(|_| ()), Ok(()));
         assert_eq!(read("apiVersion", Value::Int32(1)).map(|_| ()), Err(14));
     }
