@@ -401,7 +401,8 @@ mod tests {
         let cases = [
             ("", String::new()),
             ("--noscripting", " --noscripting".to_owned()),
-            ("--nounixsocket --objcheck --logappend --ipv6 --profile 0", String::new()),
+            ("--nounixsocket --objcheck --logappend --ipv6", String::new()),
+            ("--profile 0 --logRotate reopen", " --profile 0 --log-rotate reopen".to_owned()),
             ("--clusterAuthMode keyFile --timeZoneInfo /usr/share/zoneinfo", String::new()),
             ("--storageEngine ephemeralForTest", String::new()),
             (
