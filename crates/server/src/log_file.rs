@@ -1,5 +1,5 @@
-//! A file that lines are appended to, and that is renamed when another is to begin; or opened again,
-//! where another program (logrotate) has renamed it.
+//! A file that lines are appended to, and that is renamed when another is to begin; or opened
+//! again, where another program (logrotate) has renamed it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -2,8 +2,8 @@
 //! a capped collection, so that it is in no version. [`crate::dispatch`] decides what is recorded.
 //!
 //! A level is a database's, by the name under which clients use it, and is forgotten when the
-//! server ends; the options of the start may have one for all others. So is a filter: it selects the operations to record in place of their slowness, and
-//! is applied to their records.
+//! server ends; the options of the start may have one for all others. So is a filter: it selects
+//! the operations to record in place of their slowness, and is applied to their records.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};

@@ -65,7 +65,7 @@ const FIRST_ONLY: [&str; 8] = [
 /// Cuts large events of a change stream.
 const SPLIT: &str = "$changeStreamSplitLargeEvent";
 
-/// Checks no more of stages than that each is one: that it has one field, with a name that is known.
+/// Checks no more of stages than that each is one: that it has one field, with a known name.
 pub(super) fn check_names(stages: Array<'_>, find: Find) -> Result<(), QueryError> {
     for stage in stages.iter() {
         let (name, _) = named(stage)?;

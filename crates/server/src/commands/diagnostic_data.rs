@@ -1,5 +1,5 @@
-//! `getDiagnosticData`: what `serverStatus` and `replSetGetStatus` answer, in one document. Percona's
-//! exporter for Prometheus reads nothing else of a server's counters.
+//! `getDiagnosticData`: what `serverStatus` and `replSetGetStatus` answer, in one document.
+//! Percona's exporter for Prometheus reads nothing else of a server's counters.
 //!
 //! MongoDB answers with what it last collected for itself, once a second; here it is collected when
 //! it is asked for.

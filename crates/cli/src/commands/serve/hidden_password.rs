@@ -1,8 +1,8 @@
 //! Takes a password off the command line, which every user of the machine can read.
 //!
 //! The program begins again with the password in its environment, which only its own user and root
-//! can read, and without it among its arguments: `ps`, `getCmdLineOpts` and processes that it starts
-//! don't have it. Until then, some milliseconds, the command line has it, as mongod's has.
+//! can read, and without it among its arguments: `ps`, `getCmdLineOpts` and processes that it
+//! starts don't have it. Until then, some milliseconds, the command line has it, as mongod's has.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
