@@ -203,22 +203,25 @@ fn of_expression(expression: &Expression, path: &str, rules: Rules<'_>) -> Optio
         return None;
     }
     let demands = expression.ordered().iter().filter(|known| known.path == path);
-    let demands = demands.filter_map(|known| of_known_comparison(known, rules.collation));
+    let demands = demands.filter_map(|known| of_known_comparison(known, rules));
     demands.reduce(|left, right| left.and(right, PathValues::OneValue))
 }
 
-fn of_known_comparison(known: &KnownComparison, collation: &Collation) -> Option<PathBounds> {
+fn of_known_comparison(known: &KnownComparison, rules: Rules<'_>) -> Option<PathBounds> {
     let value = known.value.as_value();
-    if is_foreign(value, &known.collation, collation) {
+    if is_foreign(value, &known.collation, rules.collation) {
         return None;
     }
-    let key = frond_doc::key::of_value(collation.comparable(value).as_value()).to_vec();
+    let key = frond_doc::key::of_value(rules.collation.comparable(value).as_value()).to_vec();
     let all = Interval::all();
+    // To an expression "$a.b" of `{a: []}` is an array, above each number; to an index nothing is
+    // there, so that a sparse one lacks the document, and doesn't know that it has an array.
+    let has_key = rules.is_top_level || is_planted(Defect::ArraysInExpressions);
     // What is absent is below all values that are noted.
     let (interval, is_present) = match known.relation {
         Relation::Equal => return None,
-        Relation::Greater => (Interval { start: Cut::After(key), ..all }, true),
-        Relation::GreaterOrEqual => (Interval { start: Cut::Before(key), ..all }, true),
+        Relation::Greater => (Interval { start: Cut::After(key), ..all }, has_key),
+        Relation::GreaterOrEqual => (Interval { start: Cut::Before(key), ..all }, has_key),
         Relation::Less => (Interval { end: Cut::Before(key), ..all }, false),
         Relation::LessOrEqual => (Interval { end: Cut::After(key), ..all }, false),
     };

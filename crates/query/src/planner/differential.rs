@@ -35,6 +35,7 @@ const INDEXES: &[&str] = &[
     "{'key': {'n': 1}}",
     "{'key': {'c': 1}, 'sparse': true}",
     "{'key': {'b': 1, 'n.x': 1}, 'sparse': true}",
+    "{'key': {'n.x': -1}, 'sparse': true}",
     "{'key': {'a': 1}, 'partial': {'c': {'$gt': 1}}}",
     "{'key': {'b': 1}, 'partial': {'n.x': {'$exists': true}}}",
     "{'key': {'a': 'hashed'}}",
