@@ -119,7 +119,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "server",
-        rooms: "errors wire tls unix_socket announced supervisor limits stalled_bytes kept_documents outgoing tables fields stable_api \
+        rooms: "errors wire tls unix_socket announced supervisor limits time_limits stalled_bytes kept_documents outgoing tables fields stable_api \
                 common_fields default_concerns scram chance cluster_time fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations lent_connections waiting answer_memory remote_opener cursors \
                 log_file log replica client line_remote audit_log drain snapshot_window profiler hooks shared held_commits health audit logins authorization \

@@ -602,7 +602,7 @@ impl Engine {
     /// [`EngineError::Store`] if the disk is full. The engine is closed all the same.
     pub fn close(&self) -> Result<(), EngineError> {
         self.threads.close()?;
-        let settled = self.directory.as_ref().map(|directory| directory.settle());
+        let settled = self.directory.as_ref().map(|directory| directory.sync_creation());
         let settled = settled.unwrap_or(Ok(()));
         Ok(settled.map_err(|error| StoreError::io("the directory", error))?)
     }

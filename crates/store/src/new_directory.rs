@@ -119,8 +119,8 @@ impl NewDirectory {
     ///
     /// # Errors
     /// An error of the system, now or before.
-    pub fn settle(&self) -> io::Result<()> {
-        self.state.settle()
+    pub fn sync_creation(&self) -> io::Result<()> {
+        self.state.sync_creation()
     }
 }
 
@@ -155,11 +155,11 @@ impl State {
     fn before_change(&self) -> io::Result<()> {
         match self.phase() {
             Phase::Settled | Phase::Creating => Ok(()),
-            Phase::Created | Phase::Failed => self.settle(),
+            Phase::Created | Phase::Failed => self.sync_creation(),
         }
     }
 
-    fn settle(&self) -> io::Result<()> {
+    fn sync_creation(&self) -> io::Result<()> {
         // Held over the syncs: there is nothing that others may do before.
         let mut files = self.files();
         match self.phase() {
@@ -190,7 +190,7 @@ impl State {
         match self.phase() {
             Phase::Settled => sync(),
             Phase::Creating => Ok(()),
-            Phase::Created | Phase::Failed => self.settle(),
+            Phase::Created | Phase::Failed => self.sync_creation(),
         }
     }
 }

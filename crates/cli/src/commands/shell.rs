@@ -23,7 +23,7 @@ use crate::terminal::Terminal;
 
 /// The variable with the connection string for our script, if it has a password.
 const URI_VARIABLE: &str = "FROND_SHELL_URI";
-/// The variable with the name of whoever commits, for the script, where nobody has logged in.
+/// The variable with the committer's name, for the script, where no user has logged in.
 const LOGIN_NAME_VARIABLE: &str = "FROND_LOGIN_NAME";
 /// Connects to it.
 const CONNECT_SCRIPT: &str =

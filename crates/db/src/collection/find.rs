@@ -37,11 +37,10 @@ pub(crate) fn find(
     request: &FindRequest,
 ) -> Result<Cursor, Error> {
     let reader = database.reader();
-    if let Some(found) = by_id::find(database, &reader, collection, request)? {
-        return Ok(found);
-    }
-    if let Some(found) = by_ids::find(database, &reader, collection, request)? {
-        return Ok(found);
+    let by_id = by_id::find(database, &reader, collection, request).transpose();
+    let by_ids = || by_ids::find(database, &reader, collection, request).transpose();
+    if let Some(found) = by_id.or_else(by_ids) {
+        return found;
     }
     if Catalog::of(&reader, database).is_made(collection)? {
         return find_in_view(database, collection, request);

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod aggregate;
+mod by_ids;
 mod catalog;
 mod changes;
 mod clock;

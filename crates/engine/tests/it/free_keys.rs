@@ -1,4 +1,4 @@
-//! Goal: a key is free for a transaction exactly if it has no value, whatever was asked before.
+//! Goal: a key is free for a transaction exactly if it has no value, whatever was searched before.
 //!
 //! *Method*: keys committed in all layers, deleted in others; then transactions of each kind that
 //! ask for keys in ascending order, write and delete some meanwhile, undo that, and are overtaken
@@ -44,16 +44,20 @@ fn a_key_is_free_if_it_has_no_value() {
             let mut transaction = engine.begin_as(mode);
             let mut number = random.below(300);
             while number < 2000 {
-                let (tree, asked) = (trees[random.below(20) / 19], key(number));
-                let is_free = transaction.is_free(tree, &asked).unwrap();
-                assert_eq!(is_free, transaction.get(tree, &asked).unwrap().is_none(), "{number}");
+                let (tree, searched) = (trees[random.below(20) / 19], key(number));
+                let is_free = transaction.is_free(tree, &searched).unwrap();
+                assert_eq!(
+                    is_free,
+                    transaction.get(tree, &searched).unwrap().is_none(),
+                    "{number}"
+                );
                 (free, taken) = (free + u32::from(is_free), taken + u32::from(!is_free));
                 // Others commit where this one writes nothing, so that neither conflicts.
                 let is_own = number < 990;
                 let savepoint = transaction.savepoint();
                 match random.below(24) {
-                    0 if is_own => transaction.put(tree, asked, Value::inline("own")).unwrap(),
-                    1 if is_own => transaction.delete(tree, asked).unwrap(),
+                    0 if is_own => transaction.put(tree, searched, Value::inline("own")).unwrap(),
+                    1 if is_own => transaction.delete(tree, searched).unwrap(),
                     // A key that is asked for later.
                     2 if is_own => {
                         own += 1;

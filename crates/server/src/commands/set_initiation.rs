@@ -50,7 +50,7 @@ pub fn initiate(request: &Request<'_>) -> Answer {
             let directory = &server.data_directory;
             beginning::end_wait(Path::new(directory))
                 .map_err(|error| invalid(format!("{directory}: {error}")))?;
-            server.awaits_set.store(false, Ordering::Relaxed);
+            server.initiation.is_awaited.store(false, Ordering::Relaxed);
             server.topology.send_modify(|counter| *counter += 1);
             log::leads(&server.log);
             Ok(DocumentBuilder::new())
@@ -175,7 +175,7 @@ fn hosts(config: Document<'_>) -> Result<Vec<Host>, Error> {
             let why = "Replica set configuration must contain at least one member";
             return Err(invalid(why.to_owned()));
         }
-        // It is preferred to nobody, whatever its priority.
+        // There is no other that it could be preferred to.
         1 if members.all.iter().all(Host::is_electable) => return Ok(members.all),
         1 => {
             let why = "Replica set configuration must contain at least one non-arbiter member with \
@@ -256,7 +256,7 @@ fn decide(server: &Shared, step: Step, set: &BegunSet) -> Result<(), String> {
     }
     let directory = Path::new(&server.data_directory);
     // A note that takes long, and is to be forgotten meanwhile, is forgotten behind it.
-    let _noting = server.noting.lock().unwrap_or_else(PoisonError::into_inner);
+    let _noting = server.initiation.noting.lock().unwrap_or_else(PoisonError::into_inner);
     match step {
         Step::Look => check_empty(server),
         Step::Note => {

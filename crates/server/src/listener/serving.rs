@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -79,10 +79,7 @@ impl Serving {
                     }
                     Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
                 },
-                _ = cursors.tick() => {
-                    let Shared { cursors, time_limits, .. } = &*self.shared;
-                    cursors.expire(Instant::now(), time_limits.cursor());
-                }
+                _ = cursors.tick() => self.shared.expire_cursors(),
                 Some(_) = connections.join_next() => {}
             }
         };

@@ -212,9 +212,9 @@ fn limits_of_time_are_parameters() {
     let options = ServerOptions { parameters, ..ServerOptions::default() };
     let server = Running::with(&SimDisk::new(1), options);
     let mut client = server.client();
-    let asked =
+    let command =
         r#"{"getParameter": 1, "cursorTimeoutMillis": 1, "transactionLifetimeLimitSeconds": 1}"#;
-    let answer = client.ok("admin", asked);
+    let answer = client.ok("admin", command);
     let number = |name: &str| answer.get(name).and_then(|value| value.as_integer());
     assert_eq!(number("transactionLifetimeLimitSeconds"), Some(30));
     assert_eq!(number("cursorTimeoutMillis"), Some(5_000));

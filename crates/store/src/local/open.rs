@@ -1,8 +1,8 @@
 //! Opens a store, repairing what a crash may have left. The steps:
 //!
-//! 1. Lock the directory, remove what an unsettled creation left ([`crate::new_directory`]), and read
-//!    the manifest. Without one the store is new: publish an empty one before any pack exists, so
-//!    that packs without a manifest are damage, never a new store.
+//! 1. Lock the directory, remove what an unsettled creation left ([`crate::new_directory`]), and
+//!    read the manifest. Without one the store is new: publish an empty one before any pack exists,
+//!    so that packs without a manifest are damage, never a new store.
 //! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged. Where only one of its copies could be read a later manifest may have listed
 //!    them: then what is whole in them is in force, as in an open pack in which nothing was
@@ -24,6 +24,7 @@
 mod indexes;
 mod packs;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
@@ -34,6 +35,7 @@ use crate::copies::{COPIES_NEW_NAME, Copies};
 use crate::counters::Counters;
 use crate::error::StoreError;
 use crate::gc::session::Sessions;
+use crate::hash::ChunkHash;
 use crate::io::{Disk, Machine, Tier};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
 use crate::location::PackNumber;
@@ -116,11 +118,20 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     loaded.findings.into_iter().for_each(|finding| store.note_finding(finding));
     damages.into_iter().for_each(|damage| store.note_file_finding(damage));
     note_lost(&store);
-    let published = store.publish(&mut store.publisher(), roots);
-    match published {
+    publish_first(&store, roots, is_new)?;
+    Ok(store)
+}
+
+/// Publishes a manifest of what was found.
+fn publish_first(
+    store: &LocalStore,
+    roots: BTreeMap<String, ChunkHash>,
+    is_new: bool,
+) -> Result<(), StoreError> {
+    match store.publish(&mut store.publisher(), roots) {
         // On a full disk the old manifest will do, so that what is there can be read.
         Err(error) if is_new || store.check_poison().is_err() => Err(error),
-        _ => Ok(store),
+        _ => Ok(()),
     }
 }
 

@@ -121,8 +121,8 @@ pub(super) fn take(
 }
 
 /// Swaps HEAD to the directory `id`, if `check` allows that for each HEAD that is found. Until then
-/// its leader swaps it, too, whenever it sends packs; and the last swap of a process that was killed
-/// may come late.
+/// its leader swaps it, too, whenever it sends packs; and the last swap of a process that was
+/// killed may come late.
 fn depose(
     holder: &Holder<'_>,
     own: &Arc<dyn Bucket>,

@@ -1,5 +1,5 @@
-//! Goal: a directory that is being begun is synced late and loses nothing by that; its mark costs no
-//! data where it comes back.
+//! Goal: a directory that is being begun is synced late and loses nothing by that; its mark costs
+//! no data where it comes back.
 
 use std::sync::Arc;
 

@@ -78,10 +78,11 @@ impl CollectionWriter<'_> {
                 let (key, content) = (id_key.clone(), content.clone());
                 recorder.insertion(EventContent::Written { tree, key, content })
             });
-            return Ok(match event {
+            match event {
                 Some(event) => self.transaction.put_new_recorded(tree, key, value, event)?,
                 None => self.transaction.put_new(tree, key, value)?,
-            });
+            }
+            return Ok(());
         }
         self.transaction.put_new(tree, key, value.clone())?;
         self.record_document(EventKind::Insert, id_key, document, &value);

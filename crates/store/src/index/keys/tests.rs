@@ -1,3 +1,5 @@
+//! The keys of chunks, in memory and in a file, find what a map of them finds.
+
 use std::collections::BTreeMap;
 
 use super::*;

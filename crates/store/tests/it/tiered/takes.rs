@@ -1,6 +1,6 @@
-//! Goal: a directory that takes over isn't kept from it by what the leader sends meanwhile, and takes
-//! that over; but by another directory that was faster. Method: something happens each time before
-//! it swaps HEAD.
+//! Goal: a directory that takes over isn't kept from it by what the leader sends meanwhile, and
+//! takes that over; but by another directory that was faster. Method: something happens each time
+//! before it swaps HEAD.
 
 use std::sync::atomic::AtomicUsize;
 

@@ -167,7 +167,7 @@ pub fn is_number(name: &str) -> bool {
     )
 }
 
-/// Whether the last name of a key stands for what nobody is shown.
+/// Whether the last name of a key stands for what is never shown.
 pub fn is_secret(name: &str) -> bool {
     name == "certificateKeyFilePassword"
 }
@@ -247,14 +247,7 @@ fn given(
             let count: u64 = text(value)?.parse().map_err(|_| "not a number".to_owned())?;
             one(flag, Given::Text(format!("{count}MB").into()))
         }
-        Some(Switch(flag, on, off)) => {
-            let text = text(value)?;
-            match (means(text, on), means(text, off)) {
-                (true, _) => one(flag, Given::Switch(true)),
-                (_, true) => one(flag, Given::Switch(false)),
-                _ => Err(format!("it must be {on} or {off}")),
-            }
-        }
+        Some(Switch(flag, on, off)) => one(flag, Given::Switch(is_on(text(value)?, on, off)?)),
         Some(Only(values, why)) => {
             let text = text(value)?;
             match values.iter().any(|word| means(text, word)) {
@@ -285,6 +278,15 @@ fn given(
             (_, Some(name)) => own(name, value, flags),
             _ => Err("there is no such key".to_owned()),
         },
+    }
+}
+
+/// Whether a switch is on, by the words for that and for off.
+fn is_on(text: &str, on: &str, off: &str) -> Result<bool, String> {
+    match (means(text, on), means(text, off)) {
+        (true, _) => Ok(true),
+        (_, true) => Ok(false),
+        _ => Err(format!("it must be {on} or {off}")),
     }
 }
 
