@@ -30,6 +30,16 @@ QUERIES = {
         {"$match": {"$expr": {"$gt": [{"$mod": ["$n", 10]}, 3]}}},
         {"$set": {"v": {"$multiply": ["$p", {"$add": ["$g", 1]}]}}},
         {"$group": {"_id": "$s", "v": {"$sum": "$v"}, "most": {"$max": "$v"}}}])),
+    "facet": lambda things: list(things.aggregate([{"$facet": {
+        "by word": [{"$sortByCount": "$s"}],
+        "by price": [{"$bucket": {"groupBy": "$p", "boundaries": [0, 20, 50, 1000]}}],
+        "all": [{"$count": "n"}]}}])),
+    "windows": lambda things: list(things.aggregate([
+        {"$setWindowFields": {"partitionBy": "$g", "sortBy": {"n": 1}, "output": {
+            "total": {"$sum": "$p", "window": {"documents": ["unbounded", "current"]}}}}},
+        {"$group": {"_id": "$g", "total": {"$max": "$total"}}}])),
+    "group of a view": lambda things: list(things.database.dear.aggregate([
+        {"$group": {"_id": "$s", "n": {"$sum": 1}, "v": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}])),
     "distinct": lambda things: things.distinct("s", {"p": {"$lt": 90}}),
 }
 # Beside which documents are found: one that is divided, and one that can't be.
@@ -74,6 +84,8 @@ def load(things, count):
             {"_id": n, "g": n * 7919 % 1000, "n": chance.randrange(100_000), "p": chance.randrange(9999) / 100,
              "s": f"word {n % 13}", "pad": "x" * 20}
             for n in range(first, min(first + 20_000, count))])
+    things.database.create_collection("dear", viewOn="things", pipeline=[
+        {"$match": {"p": {"$gt": 20}}}, {"$set": {"v": {"$multiply": ["$p", "$n"]}}}])
 
 
 def timed(ask, things):

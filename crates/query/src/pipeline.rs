@@ -79,7 +79,7 @@ use crate::expression::Variables;
 use crate::filter::Filter;
 use crate::large::NeededPaths;
 use crate::metadata;
-use parallel::Wanted;
+use parallel::{PartialResult, Wanted};
 use parse::StageParser;
 use parsed::wanted;
 use stage::{Cardinality, Context};
@@ -276,10 +276,8 @@ impl Pipeline {
         {
             (done, input) = (counted, Input::Documents(Box::new(made.into_iter().map(Ok))));
         }
-        let wanted = |position: usize| wanted(&self.stages[position + 1..]);
-        let stages = self.stages.iter().cloned().enumerate();
-        let mut stages: Vec<Wanted> =
-            stages.map(|(position, stage)| (stage, wanted(position))).skip(done).collect();
+        let mut stages = self.wanted_stages();
+        stages.drain(..done);
         let divided_count = if carries { 0 } else { parallel::count(&self.stages) };
         input = match input {
             Input::Rows(rows) if 0 < divided_count => {
@@ -311,6 +309,39 @@ impl Pipeline {
 }
 
 impl Pipeline {
+    /// The stages, and how many documents those after each read at most.
+    fn wanted_stages(&self) -> Vec<Wanted> {
+        let wanted = |position: usize| wanted(&self.stages[position + 1..]);
+        let stages = self.stages.iter().cloned().enumerate();
+        stages.map(|(position, stage)| (stage, wanted(position))).collect()
+    }
+
+    /// Has the first stages gather a part of the documents, as a part of another pipeline; `None`
+    /// if they can't.
+    fn gather_first(
+        &self,
+        input: Documents<'_>,
+        context: &Context,
+    ) -> Result<Option<Box<dyn PartialResult>>, QueryError> {
+        if !self.metadata.is_empty() {
+            return Ok(None);
+        }
+        let mut stages = self.wanted_stages();
+        stages.truncate(parallel::count(&self.stages));
+        parallel::gather(&stages, Input::Documents(input), context)
+    }
+
+    /// Runs the stages behind those that have gathered all parts.
+    fn run_rest(
+        &self,
+        gathered: Box<dyn PartialResult>,
+        context: &Context,
+    ) -> Result<Documents<'static>, QueryError> {
+        let rest = self.wanted_stages().split_off(parallel::count(&self.stages));
+        let input = Input::Documents(gathered.documents(context)?);
+        Ok(parallel::chain(&rest, input, context)?.into_documents())
+    }
+
     /// Returns the result of the first stages on rows that they only count, if the rows know their
     /// number; and how many stages these are.
     fn count_first(

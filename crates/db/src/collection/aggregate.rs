@@ -33,7 +33,7 @@ use crate::collection::search::Search;
 use crate::collection::skip::pass_over;
 use crate::collection::{AggregateRequest, Cursor, buckets};
 use crate::database::Database;
-use crate::definition::view::{DEPTH_MAX, View};
+use crate::definition::view::{DEPTH_MAX, View, too_deep};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
@@ -120,6 +120,14 @@ fn run_pipeline(
     if pipeline.is_source() {
         check_documents_stage(first.is_some(), collection)?;
     }
+    let behind_views;
+    let collection = match collection {
+        Some(name) if first.is_none() => {
+            behind_views = put_behind_views(database, reader, name, &mut pipeline, &variables)?;
+            Some(behind_views.as_str())
+        }
+        other => other,
+    };
     let input: Input<'static> = match collection {
         _ if let Some(first) = first => history_input(database, collection, first, &context)?,
         _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
@@ -142,6 +150,31 @@ fn run_pipeline(
         }
     };
     Ok(pipeline.run_over(input, variables, context)?)
+}
+
+/// Puts the stages of the views that `name` and those below it are in front of the pipeline, where
+/// both can be planned as one. Returns the collection that it reads then.
+fn put_behind_views(
+    database: &Database,
+    reader: &Reader<'static>,
+    name: &str,
+    pipeline: &mut Pipeline,
+    variables: &Variables,
+) -> Result<String, Error> {
+    let mut name = name.to_owned();
+    for _ in 0..DEPTH_MAX {
+        let Some(view) = Catalog::of(reader, database).view(&name)? else { return Ok(name) };
+        let of_view = Pipeline::parse_collated(view.stages(), &view.collation)?;
+        of_view.compute_constants(variables)?;
+        if view.collation != *variables.collation() || !pipeline.put_behind(&of_view) {
+            return Ok(name);
+        }
+        name = view.on;
+    }
+    match Catalog::of(reader, database).view(&name)? {
+        Some(_) => Err(too_deep()),
+        None => Ok(name),
+    }
 }
 
 /// Refuses a `$documents` that doesn't begin a pipeline of no collection.
@@ -322,9 +355,7 @@ fn stream_view(
     context: &Stages,
 ) -> Result<Documents<'static>, Error> {
     if DEPTH_MAX <= context.view_depth {
-        let message =
-            format!("View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}");
-        return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+        return Err(too_deep());
     }
     let context = Stages {
         database: database.clone(),

@@ -12,7 +12,7 @@ use crate::catalog::Catalog;
 use crate::collection::aggregate::aggregate;
 use crate::collection::{AggregateRequest, Cursor, FindRequest};
 use crate::database::Database;
-use crate::definition::view::DEPTH_MAX;
+use crate::definition::view::{DEPTH_MAX, too_deep};
 use crate::error::Error;
 
 fn refused(message: &str) -> Error {
@@ -76,9 +76,7 @@ pub(crate) fn pipeline_of_view(
     let mut levels = vec![view.pipeline.clone()];
     while let Some(below) = Catalog::of(&reader, database).view(&view.on)? {
         if levels.len() > DEPTH_MAX {
-            let message =
-                format!("View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}");
-            return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+            return Err(too_deep());
         }
         levels.push(below.pipeline.clone());
         view = below;

@@ -9,6 +9,13 @@ use crate::error::Error;
 /// Views over views: MongoDB's limit.
 pub(crate) const DEPTH_MAX: usize = 20;
 
+/// The error of views that lie deeper than [`DEPTH_MAX`].
+pub(crate) fn too_deep() -> Error {
+    let message =
+        format!("View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}");
+    Error::invalid(Code::ViewDepthLimitExceeded, message)
+}
+
 /// The definition of a view.
 pub(crate) struct View {
     /// The collection.

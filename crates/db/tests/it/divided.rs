@@ -183,7 +183,52 @@ fn pipeline(random: &mut Random) -> String {
         let most = if random.one_in(4) { EACH.len() } else { EACH.len() - 4 };
         stages.push(one(random, &EACH[..most]).to_owned());
     }
-    stages.push(match random.below(10) {
+    stages.push(match random.below(12) {
+        // Several pipelines, some of which gather.
+        11 => {
+            let nested = |random: &mut Random| {
+                let gathers = gathering(random);
+                let tail = one(random, TAILS);
+                match random.below(4) {
+                    0 => format!("[{tail}]"),
+                    1 => format!("[{}, {gathers}]", one(random, EACH)),
+                    2 => format!("[{gathers}, {tail}]"),
+                    _ => format!("[{gathers}]"),
+                }
+            };
+            let facets =
+                (0..1 + random.below(3)).map(|facet| format!("'f{facet}': {}", nested(random)));
+            format!("{{'$facet': {{{}}}}}", facets.collect::<Vec<_>>().join(", "))
+        }
+        _ => gathering(random),
+    });
+    for _ in 0..random.below(3) {
+        stages.push(one(random, TAILS).to_owned());
+    }
+    format!("[{}]", stages.join(", "))
+}
+
+/// Mostly a stage that gathers its documents.
+fn gathering(random: &mut Random) -> String {
+    match random.below(11) {
+        10 => {
+            let by = one(random, &["", "'partitionBy': '$g', ", "'partitionBy': '$s', "]);
+            let sort = one(random, &["{'mixed': 1}", "{'p': -1, 'a': 1}"]);
+            let function = one(
+                random,
+                &[
+                    "{'$sum': '$p', 'window': {'documents': ['unbounded', 'current']}}",
+                    "{'$push': '$mixed', 'window': {'documents': [-1, 1]}}",
+                    "{'$documentNumber': {}}",
+                    "{'$rank': {}}",
+                    "{'$shift': {'output': '$_id', 'by': -2}}",
+                    "{'$locf': '$d'}",
+                ],
+            );
+            format!(
+                "{{'$setWindowFields': {{{by}'sortBy': {sort}, 'output': {{'w': {function}}}}}}}"
+            )
+        }
         // Nothing gathers, or another stage does.
         9 => one(random, &["{'$set': {'last': 1}}", "{'$unionWith': 'none'}"]).to_owned(),
         0 => "{'$count': 'n'}".to_owned(),
@@ -211,11 +256,7 @@ fn pipeline(random: &mut Random) -> String {
             }
             format!("{{'$group': {{{}}}}}", fields.join(", "))
         }
-    });
-    for _ in 0..random.below(3) {
-        stages.push(one(random, TAILS).to_owned());
     }
-    format!("[{}]", stages.join(", "))
 }
 
 /// The answer, as far as a client sees it.
@@ -270,8 +311,7 @@ impl Request {
         }
     }
 
-    fn run(&self, database: &Database) -> Answer {
-        let things = "things";
+    fn run(&self, database: &Database, things: &str) -> Answer {
         match self {
             Request::Stages(request) => {
                 let found = database.aggregate(Some(things), request);
@@ -303,12 +343,13 @@ impl Request {
 fn check(random: &mut Random, frond: &Frond, database: &Database, what: &str, times: usize) {
     for _ in 0..times {
         let request = Request::random(random);
+        let things = one(random, &["things", "things", "things", "seen"]);
         frond.cores().divide_into(1);
-        let expected = request.run(database);
+        let expected = request.run(database, things);
         let parts = 2 + random.below(6);
         frond.cores().divide_into(parts);
-        let found = request.run(database);
-        assert!(found == expected, "{what} in {parts} parts: {}\n{}", request.text(), {
+        let found = request.run(database, things);
+        assert!(found == expected, "{what}, {things}, in {parts} parts: {}\n{}", request.text(), {
             let text = |answer: &Answer| match answer {
                 Ok(documents) => documents
                     .iter()
@@ -337,6 +378,9 @@ fn filled(random: &mut Random, frond: &Frond) -> Repository {
     let specs = INDEXES.iter().map(|spec| IndexSpec::parse(json(spec).view()).expect("an index"));
     let specs: Vec<IndexSpec> = specs.collect();
     shop.create_indexes("things", &specs).expect("made");
+    let seen = "{'viewOn': 'things', 'pipeline': [
+        {'$match': {'g': {'$ne': 4}}}, {'$set': {'m': {'$add': ['$a', 1]}}}]}";
+    shop.create_collection("seen", json(seen).view()).expect("made");
     frond.engine().checkpoint().expect("folded");
     make(count, count + 60);
     frond.flush().expect("flushed");
@@ -407,6 +451,26 @@ fn large_scans_are_divided_while_a_core_is_idle() {
     }
     assert_eq!(grouped("{'_id': {'$lt': 1000}}").len(), 10);
     assert_eq!(frond.cores().divided_count(), 1, "it isn't worth it");
+    // So is one over a view, or with several pipelines.
+    let view = json("{'viewOn': 'things', 'pipeline': [{'$set': {'h': {'$mod': ['$g', 3]}}}]}");
+    shop.create_collection("seen", view.view()).expect("made");
+    let by = "{'$group': {'_id': '$h', 'n': {'$sum': 1}}}, {'$sort': {'_id': 1}}";
+    for (count, source, pipeline) in [
+        (2, "seen", format!("[{by}]")),
+        (3, "seen", format!("[{{'$facet': {{'all': [{{'$count': 'n'}}], 'by': [{by}]}}}}]")),
+        (
+            4,
+            "things",
+            "[{'$setWindowFields': {'sortBy': {'_id': 1}, 'output': {'n': {
+            '$documentNumber': {}}}}}]"
+                .to_owned(),
+        ),
+    ] {
+        while frond.cores().divided_count() < count {
+            assert!(begun.elapsed().as_secs() < 60, "{pipeline} over {source} isn't divided");
+            aggregate(&shop, Some(source), &pipeline).expect("the pipeline is right");
+        }
+    }
 }
 
 /// Finds that don't sort are read ahead by rounds, behind a first piece that is read alone, and as

@@ -1,11 +1,15 @@
 //! `$facet`: several pipelines over the same documents, their results side by side. Documents that
 //! take more memory than is allowed wait in a file ([`Spool`]), which each pipeline reads from its
 //! beginning.
+//!
+//! Where the documents come in parts, a pipeline whose first stages may run over parts ([`parallel`](super::parallel))
+//! gathers from each part's spool; the others read all spools, one after the other.
 
 use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
+use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::spool::Spool;
@@ -40,6 +44,73 @@ impl Stage for Facet {
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Gathers(self)
+    }
+}
+
+/// Parts of the documents.
+struct FacetParts {
+    stage: Arc<Facet>,
+    /// What each pipeline has gathered, if it does.
+    gathered: Vec<Option<Box<dyn PartialResult>>>,
+    /// The documents, if a pipeline doesn't.
+    spools: Vec<Arc<Spool>>,
+}
+
+impl ParallelStage for Facet {
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        context: &Context,
+    ) -> Result<Box<dyn PartialResult>, QueryError> {
+        let spool = spooled(input, context)?;
+        // What all of them gather is kept at once.
+        let resources = context.resources.of_part(self.0.len());
+        let context = Context { resources, wanted: None, ..context.clone() };
+        let gather =
+            |(_, pipeline): &(_, Pipeline)| pipeline.gather_first(Box::new(spool.read()), &context);
+        let gathered: Vec<_> = self.0.iter().map(gather).collect::<Result<_, _>>()?;
+        let is_read_again = gathered.iter().any(Option::is_none);
+        let spools = is_read_again.then_some(spool).into_iter().collect();
+        Ok(Box::new(FacetParts { stage: self, gathered, spools }))
+    }
+}
+
+impl PartialResult for FacetParts {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
+        let next = of_same_stage::<FacetParts>(next);
+        for (gathered, next) in self.gathered.iter_mut().zip(next.gathered) {
+            if let (Some(gathered), Some(next)) = (gathered, next) {
+                gathered.append(next)?;
+            }
+        }
+        self.spools.extend(next.spools);
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError> {
+        let FacetParts { stage, gathered, spools } = *self;
+        let context = Context { wanted: None, ..context.clone() };
+        let mut gathered = gathered.into_iter();
+        let made = stage.side_by_side(&context, |pipeline| match gathered.next().flatten() {
+            Some(gathered) => pipeline.run_rest(gathered, &context),
+            None => {
+                let all: Vec<_> = spools.iter().map(Spool::read).collect();
+                let all: Documents<'_> = Box::new(all.into_iter().flatten());
+                pipeline.clone().run_in(all, &context)
+            }
+        })?;
+        Ok(Box::new(std::iter::once(Ok(made))))
+    }
+}
+
+/// All the documents.
+fn spooled(input: Input<'_>, context: &Context) -> Result<Arc<Spool>, QueryError> {
+    let mut spool = Spool::new("$facet", &context.resources);
+    input.visit(&mut |document| spool.push(document).map(|()| true))?;
+    Ok(Arc::new(spool))
 }
 
 impl Facet {
@@ -52,15 +123,24 @@ impl Facet {
     }
 
     fn apply(&self, input: Input<'_>, context: &Context) -> Result<DocumentBuf, QueryError> {
-        let mut spool = Spool::new("$facet", &context.resources);
-        input.visit(&mut |document| spool.push(document).map(|()| true))?;
-        let spool = Arc::new(spool);
+        let spool = spooled(input, context)?;
+        self.side_by_side(context, |pipeline| {
+            let input: Documents<'_> = Box::new(spool.read());
+            pipeline.clone().run_in(input, context)
+        })
+    }
+
+    /// The document with the results that `run` gives of each pipeline.
+    fn side_by_side<'d>(
+        &self,
+        context: &Context,
+        mut run: impl FnMut(&Pipeline) -> Result<Documents<'d>, QueryError>,
+    ) -> Result<DocumentBuf, QueryError> {
         let mut builder = DocumentBuilder::new();
         let mut charge = context.variables.memory().charge();
         for (name, pipeline) in &self.0 {
             builder.begin_array(name);
-            let input: Documents<'_> = Box::new(spool.read());
-            for document in pipeline.clone().run_in(input, context)? {
+            for document in run(pipeline)? {
                 let document = document?;
                 let bytes = builder.bytes() + document.as_bytes().len();
                 check_bytes(bytes)?;

@@ -115,36 +115,38 @@ pub(super) fn over<'a>(
 
 /// Runs the stages on parts of the rows; `None` if there are none, or one thread must do it.
 fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Documents<'static>> {
-    let cores = context.resources.cores.as_ref()?;
-    let ((last, wanted), each) = stages.split_last()?;
-    let Division::Gathers(last) = Arc::clone(last).division() else { return None };
-    let workers = Workers::find(cores)?;
+    let workers = Workers::find(context.resources.cores.as_ref()?)?;
     // An error of reading is reported when all is read.
     let parts = rows.parts(&workers).ok()??;
-    let contexts = contexts(context, *wanted, &workers, parts.len());
+    let contexts = contexts(context, &workers, parts.len());
     let parts = parts.into_iter().zip(contexts).collect();
     let gathered = workers.run(parts, |(rows, context): (Box<dyn Rows + '_>, Context)| {
-        let input = chain(each, Input::Rows(rows), &context)?;
-        let needed = stages.last().map(|(stage, _)| stage.needed_paths()).unwrap_or_default();
-        let input = input.with(needed, context.variables.large());
-        Arc::clone(&last).gather(input, &context)
+        gather(stages, Input::Rows(rows), &context)
     })?;
     let mut gathered = gathered.into_iter();
-    let mut all = gathered.next()?;
+    let mut all = gathered.next()??;
     for next in gathered {
+        let next = next?;
         context.resources.check().and_then(|()| all.append(next)).ok()?;
     }
     all.documents(context).ok()
 }
 
+/// Takes documents through the stages, of which the last gathers them; `None` if it doesn't.
+pub(super) fn gather(
+    stages: &[Wanted],
+    input: Input<'_>,
+    context: &Context,
+) -> Result<Option<Box<dyn PartialResult>>, QueryError> {
+    let Some(((last, wanted), each)) = stages.split_last() else { return Ok(None) };
+    let Division::Gathers(stage) = Arc::clone(last).division() else { return Ok(None) };
+    let input = chain(each, input, context)?.with(last.needed_paths(), context.variables.large());
+    stage.gather(input, &Context { wanted: *wanted, ..context.clone() }).map(Some)
+}
+
 /// Returns the contexts of the threads: each has its share of memory, and asks whether it may go on
 /// wherever one thread asks.
-fn contexts(
-    context: &Context,
-    wanted: Option<usize>,
-    workers: &Arc<Workers>,
-    count: usize,
-) -> Vec<Context> {
+fn contexts(context: &Context, workers: &Arc<Workers>, count: usize) -> Vec<Context> {
     let of_part = |position: usize| {
         let may_go_on = {
             let workers = Arc::clone(workers);
@@ -159,7 +161,7 @@ fn contexts(
             Resources { go_on: Some(Arc::new(go_on)), ..context.resources.of_part(count) };
         let memory = context.variables.memory().of_part(may_go_on);
         let variables = context.variables.clone().with_memory(memory);
-        Context { variables, resources, wanted, ..context.clone() }
+        Context { variables, resources, ..context.clone() }
     };
     (0..count).map(of_part).collect()
 }

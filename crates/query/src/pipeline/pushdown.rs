@@ -23,8 +23,10 @@ use crate::filter::Filter;
 /// A filter of more conditions stays where it is: moving them costs more than it saves.
 pub(super) const CONDITIONS_MAX: usize = 1_000;
 
-/// Moves conditions to the front, and drops the orders that nothing sees then.
+/// Moves conditions to the front, and drops those that everything passes, and the orders that
+/// nothing sees then.
 pub(super) fn optimize(stages: &mut Vec<Arc<dyn Stage>>) {
+    stages.retain(|stage| !stage.filter().is_some_and(Filter::is_all));
     push_down(stages);
     drop_needless(stages);
 }

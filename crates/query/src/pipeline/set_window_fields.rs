@@ -15,6 +15,7 @@ use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
 use super::group::outermost;
+use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::rows::{Input, Rows};
 use super::set_path::{add_on_way, set_path};
@@ -79,6 +80,39 @@ impl Stage for SetWindowFields {
         }
         needed
     }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Gathers(self)
+    }
+}
+
+/// Parts of the documents, each sorted.
+struct SortedParts {
+    stage: Arc<SetWindowFields>,
+    parts: Vec<Sorted>,
+}
+
+impl ParallelStage for SetWindowFields {
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        context: &Context,
+    ) -> Result<Box<dyn PartialResult>, QueryError> {
+        let parts = vec![self.sorted(input, context)?];
+        Ok(Box::new(SortedParts { stage: self, parts }))
+    }
+}
+
+impl PartialResult for SortedParts {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
+        self.parts.extend(of_same_stage::<SortedParts>(next).parts);
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError> {
+        let sorted = Sorted::interleaved(self.parts, usize::MAX)?;
+        Ok(self.stage.windows(sorted, context))
+    }
 }
 
 impl SetWindowFields {
@@ -89,37 +123,48 @@ impl SetWindowFields {
     }
 
     fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
-        let variables = context.variables.clone();
-        let resources = context.resources.clone();
+        let context = context.clone();
         lazily(move || {
-            let mut sorter = Sorter::new("$setWindowFields", &resources, usize::MAX);
-            input.visit(&mut |document| {
-                sorter.add_view(&self.key(document, &variables)?, document)?;
-                Ok(true)
-            })?;
-            let mut sorted = sorter.finish()?.peekable();
-            let mut ready: Documents<'a> = Box::new(std::iter::empty());
-            let mut has_failed = false;
-            Ok(Box::new(std::iter::from_fn(move || {
-                loop {
-                    if has_failed {
-                        return None;
-                    }
-                    if let Some(document) = ready.next() {
-                        has_failed = document.is_err();
-                        return Some(document);
-                    }
-                    let next = self.next_partition(&mut sorted, &resources).transpose()?;
-                    match next.and_then(|members| self.computed(members, &variables, &resources)) {
-                        Ok(documents) => ready = documents,
-                        Err(error) => {
-                            has_failed = true;
-                            return Some(Err(error));
-                        }
+            let sorted = self.sorted(input, &context)?;
+            Ok(self.windows(sorted, &context))
+        })
+    }
+
+    /// The documents, those of a partition side by side and in their order.
+    fn sorted(&self, input: Input<'_>, context: &Context) -> Result<Sorted, QueryError> {
+        let mut sorter = Sorter::new("$setWindowFields", &context.resources, usize::MAX);
+        input.visit(&mut |document| {
+            sorter.add_view(&self.key(document, &context.variables)?, document)?;
+            Ok(true)
+        })?;
+        sorter.finish()
+    }
+
+    /// Sorted documents with their new fields.
+    fn windows(self: Arc<Self>, sorted: Sorted, context: &Context) -> Documents<'static> {
+        let (variables, resources) = (context.variables.clone(), context.resources.clone());
+        let mut sorted = sorted.peekable();
+        let mut ready: Documents<'static> = Box::new(std::iter::empty());
+        let mut has_failed = false;
+        Box::new(std::iter::from_fn(move || {
+            loop {
+                if has_failed {
+                    return None;
+                }
+                if let Some(document) = ready.next() {
+                    has_failed = document.is_err();
+                    return Some(document);
+                }
+                let next = self.next_partition(&mut sorted, &resources).transpose()?;
+                match next.and_then(|members| self.computed(members, &variables, &resources)) {
+                    Ok(documents) => ready = documents,
+                    Err(error) => {
+                        has_failed = true;
+                        return Some(Err(error));
                     }
                 }
-            })))
-        })
+            }
+        }))
     }
 
     /// Reads the documents of the next partition; `None` if there is none.
