@@ -206,7 +206,7 @@ def main():
     parser.add_argument("--frond", required=True)
     parser.add_argument("--streams", type=int, default=1000)
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (options.streams + 200,) * 2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (options.streams * 2,) * 2)
     directory = tempfile.mkdtemp(prefix="frond-waiting-")
     with open(f"{directory}.log", "w") as log:
         server = Server(options.frond, directory, log)

@@ -121,6 +121,8 @@ pub(crate) enum Lead {
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     file: String,
+    /// The system's number of the error, if it has one.
+    code: Option<i32>,
     kind: io::ErrorKind,
     message: String,
 }
@@ -128,16 +130,26 @@ pub(crate) struct Refusal {
 impl Refusal {
     /// Keeps what an error says.
     pub fn new(error: &StoreError) -> Refusal {
-        let (file, kind, message) = match error {
-            StoreError::Io { file, source } => (file.clone(), source.kind(), source.to_string()),
-            other => ("the store".to_owned(), io::ErrorKind::Other, other.to_string()),
-        };
-        Refusal { file, kind, message }
+        match error {
+            StoreError::Io { file, source } => Refusal {
+                file: file.clone(),
+                code: source.raw_os_error(),
+                kind: source.kind(),
+                message: source.to_string(),
+            },
+            other => Refusal {
+                file: "the store".to_owned(),
+                code: None,
+                kind: io::ErrorKind::Other,
+                message: other.to_string(),
+            },
+        }
     }
 
     /// The error again.
     pub fn error(&self) -> EngineError {
-        let source = io::Error::new(self.kind, self.message.clone());
+        let made = || io::Error::new(self.kind, self.message.clone());
+        let source = self.code.map_or_else(made, io::Error::from_raw_os_error);
         StoreError::io(self.file.clone(), source).into()
     }
 }

@@ -1,5 +1,7 @@
 //! Errors of the chunk store.
 
+use rustix::io::Errno;
+
 use crate::hash::ChunkHash;
 
 /// An error of the chunk store.
@@ -64,11 +66,14 @@ impl StoreError {
         StoreError::Io { file: file.into(), source }
     }
 
-    /// Whether the disk is full: the one failure of a write that leaves everything as it was.
+    /// Whether the disk is full, or the process may open no more files, so that none is made: the
+    /// only failures of a write that leave everything as it was.
     pub fn is_full(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         let StoreError::Io { source, .. } = self else { return false };
-        matches!(source.kind(), StorageFull | QuotaExceeded)
+        let is_code = |code: Errno| source.raw_os_error() == Some(code.raw_os_error());
+        let no_more_files = is_code(Errno::MFILE) || is_code(Errno::NFILE);
+        no_more_files || matches!(source.kind(), StorageFull | QuotaExceeded)
     }
 
     /// Whether the file is one that is never changed, as a pack in a bucket.

@@ -139,6 +139,12 @@ impl SimDisk {
         self.state().bytes_free = None;
     }
 
+    /// Lets so many files be open at once, from now on: to open or make one more fails as it does in
+    /// a process without file descriptors.
+    pub fn limit_open_files_to(&self, count: Option<usize>) {
+        self.state().open_max = count;
+    }
+
     /// Turns over one bit of a file, counted from the file's start: durably, as a failing disk
     /// does.
     ///
@@ -189,7 +195,7 @@ impl SimDisk {
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
-        state.check_alive()?;
+        state.check_may_open()?;
         if state.names.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -200,7 +206,7 @@ impl Disk for SimDisk {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
-        state.check_alive()?;
+        state.check_may_open()?;
         let file = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
         Ok(SimFile::open(self, &mut state, file))
     }

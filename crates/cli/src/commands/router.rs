@@ -86,7 +86,6 @@ impl Router {
     /// # Errors
     /// [`Failure::Failed`] if the address, the key or a certificate can't be used.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        allow_open_files();
         let key = self.router_key.as_deref().map(ClusterKey::read).transpose();
         let tls = self.tls_certificate_key_file.clone().map(|file| TlsOptions {
             mode: TlsMode::Required,
@@ -107,7 +106,7 @@ impl Router {
                 authorities_file: self.line_ca_file.clone(),
                 certificate_key_file: self.line_certificate_key_file.clone(),
             },
-            connections_max: self.max_connections as usize,
+            connections_max: allow_open_files(self.max_connections as usize),
         };
         let failed = |error: frond_server::RouterError| Failure::failed(error.to_string());
         let router = frond_server::Router::bind(options).map_err(failed)?;

@@ -363,7 +363,7 @@ impl Serve {
         }
         check_usable(&self.data)?;
         self.check_free(&listen)?;
-        allow_open_files();
+        let connections_max = allow_open_files(self.network.connections_max());
         let (replica, awaits_set) = (self.replica(&listen)?, self.awaits_set()?);
         let (frond, replica) = self.open(options, replica)?;
         if !self.members.is_empty() {
@@ -377,6 +377,7 @@ impl Serve {
             unix_socket: unix_socket.or_else(|| announced.as_ref().map(Announced::socket)),
             tls,
             awaits_set,
+            connections_max,
             ..self.server_options(budget, replica)?
         };
         let remote = self.serve_remotes(&frond)?;

@@ -266,6 +266,37 @@ fn more_clients_are_served_than_the_soft_limit_has_files() {
     server.stop();
 }
 
+/// Of the files that the process may open, connections leave a fifth to what is written.
+#[test]
+fn connections_leave_files_for_the_data() {
+    const FILES: usize = 120;
+    let directory = Directory::new();
+    let serve = command(&directory, "serve --listen 127.0.0.1:0 --memory 64MB");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit -n {FILES}; exec \"$@\""), "sh"]);
+    limited.arg(serve.get_program()).args(serve.get_args()).current_dir(directory.path());
+    let server = Server::start_as(limited);
+    let mut client = Client::connect(&server.address).unwrap();
+    client.command("admin", document! { "ping": 1_i32 }.view()).unwrap();
+    let idle: Vec<_> =
+        (0..2 * FILES).filter_map(|_| std::net::TcpStream::connect(&server.address).ok()).collect();
+    // More than a segment of the log, and than a memtable.
+    let text = "x".repeat(1 << 20);
+    for number in 0..80_i32 {
+        let insert = document! { "insert": "things" };
+        let documents = vec![document! { "_id": number, "text": &*text }];
+        let sequence = DocumentSequence { name: "documents".to_owned(), documents };
+        let answer = client.command_with("shop", insert.view(), vec![sequence]).unwrap();
+        assert_eq!(answer.get("n"), Some(Value::Int32(1)));
+    }
+    let status = client.command("admin", document! { "serverStatus": 1_i32 }.view()).unwrap();
+    let connections = status.get("connections").and_then(|found| found.as_document()).unwrap();
+    let count = |name| connections.get(name).and_then(|found| found.as_integer()).unwrap();
+    assert_eq!(count("current") + count("available"), FILES as i64 / 5 * 4);
+    drop(idle);
+    server.stop();
+}
+
 /// A client's document of 30 MB: stored and read back where the server was told to take such, and
 /// refused with MongoDB's code where it wasn't. The server says itself which documents it takes.
 #[test]

@@ -126,6 +126,29 @@ fn refused_commits_block_no_later_ones() {
     commit(&engine, "two", SMALL, Durability::Synced).expect("there is room again");
 }
 
+/// What has no file descriptor is refused, not unknown: the next segment of the log isn't made, nor
+/// the files of a flush.
+#[test]
+fn without_file_descriptors_writes_are_refused_for_as_long() {
+    for seed in 0..16 {
+        let disk = SimDisk::new(seed);
+        let engine = open(&disk, 20_000);
+        commit(&engine, "first", SMALL, Durability::Synced).expect("it may open files");
+        disk.limit_open_files_to(Some(0));
+        let mut outcomes = (0..40).map(|_| commit(&engine, "one", 3_000, Durability::Synced));
+        let refused = outcomes.find(Result::is_err).expect("a segment is full");
+        assert!(is_refused(&refused), "seed {seed}: {refused:?}");
+        assert!(is_refused(&commit(&engine, "two", SMALL, Durability::Synced)), "seed {seed}");
+        disk.limit_open_files_to(None);
+        commit(&engine, "three", SMALL, Durability::Synced).expect("it may open files again");
+        engine.flush().expect("it may open files again");
+        let restarted = open(&disk.crash(), 20_000);
+        drop(engine);
+        let kept = ["first", "one", "two", "three"].map(|name| has(&restarted, name));
+        assert_eq!(kept, [true, true, false, true], "seed {seed}");
+    }
+}
+
 /// A synced transaction was written by one relaxed leader, and its own thread hasn't come to sync
 /// it; the disk refuses what the next relaxed leader writes, in the same segment or in one behind.
 #[test]

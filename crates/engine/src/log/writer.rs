@@ -407,13 +407,13 @@ impl OpenSegment {
     }
 }
 
-/// A failed write. Only a full disk is known to have left everything else as it was.
+/// A failed write. Only a full disk, or a file that may not be opened, is known to have left
+/// everything else as it was.
 fn refused(file: &str, error: io::Error) -> WriteError {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            WriteError::Refused { written: 0, error: StoreError::io(file, error) }
-        }
-        _ => unknown(file.to_owned(), error),
+    let error = StoreError::io(file, error);
+    match error.is_full() {
+        true => WriteError::Refused { written: 0, error },
+        false => WriteError::Unknown(error),
     }
 }
 

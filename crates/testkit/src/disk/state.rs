@@ -10,6 +10,9 @@ use crate::random::Random;
 /// it.
 const SECTOR_BYTES: usize = 512;
 
+/// What Linux says where a process has as many open files as it may (`EMFILE`).
+const NO_MORE_FILES: i32 = 24;
+
 /// A file, whatever it is called now.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct FileId(u64);
@@ -159,6 +162,8 @@ pub(super) struct State {
     pub(super) bytes_free: Option<u64>,
     /// The most bytes of all files together; freed bytes can be written again.
     pub(super) capacity: Option<u64>,
+    /// The number of files that may be open at once.
+    pub(super) open_max: Option<usize>,
     pub(super) dead: bool,
     /// The file of the operation during which the power failed.
     pub(super) lost_power_at: Option<String>,
@@ -184,6 +189,7 @@ impl State {
             name_changes_until_failure: None,
             bytes_free: None,
             capacity: None,
+            open_max: None,
             dead: false,
             lost_power_at: None,
             locked: false,
@@ -223,6 +229,15 @@ impl State {
 
     pub(super) fn check_alive(&self) -> io::Result<()> {
         if self.dead { Err(no_power()) } else { Ok(()) }
+    }
+
+    /// Fails where no more files may be open.
+    pub(super) fn check_may_open(&self) -> io::Result<()> {
+        self.check_alive()?;
+        match self.open_max {
+            Some(max) if max <= self.open.len() => Err(io::Error::from_raw_os_error(NO_MORE_FILES)),
+            _ => Ok(()),
+        }
     }
 
     /// Counts an operation. Returns whether the power fails during it: then its effect is still to

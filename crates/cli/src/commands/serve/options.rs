@@ -64,7 +64,6 @@ impl Serve {
             supervisor: Supervisor::of_environment(),
             metrics_listen: self.network.metrics_listen.clone(),
             console: self.network.console(),
-            connections_max: self.network.connections_max(),
             data_directory: self.data.display().to_string(),
             hooks: if self.no_hooks { Hooks::default() } else { Hooks::of(&self.data) },
             member: MemberOptions {

@@ -12,10 +12,26 @@ use crate::notice::print;
 
 /// Asks for as many open files as the process may have: each connection takes one, and each cursor
 /// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
-pub fn allow_open_files() {
+/// Returns how many of `wanted` connections there may be: as with `mongod`, four fifths of the files
+/// at most, so that the rest is left for the data's; says so if that is fewer.
+pub fn allow_open_files(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
-    // Without it there is room for fewer, as `frond doctor` says.
+    // Without it there is room for fewer.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let Some(files) = getrlimit(Resource::Nofile).current else { return wanted };
+    let most = connections_within(files);
+    if most < wanted {
+        print(format_args!(
+            "frond: the process may open {files} files: at most {most} connections, not {wanted} \
+             (ulimit -n, or systemd's LimitNOFILE=, allows more)"
+        ));
+    }
+    wanted.min(most)
+}
+
+/// Returns how many connections leave enough of so many files to others.
+fn connections_within(files: u64) -> usize {
+    usize::try_from(files / 5 * 4).unwrap_or(usize::MAX).max(1)
 }
 
 /// Returns the path of the running program, also where another version took the place of its file.
