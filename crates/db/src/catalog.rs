@@ -34,4 +34,5 @@ pub use databases::DatabaseInfo;
 pub use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
 pub(crate) use lookup::Catalog;
+pub use record::{record_definition, record_new_indexes};
 pub use view::CatalogView;

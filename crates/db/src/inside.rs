@@ -44,6 +44,7 @@ pub use crate::collection::update::{ParsedUpdate, parse_update};
 pub use crate::collection::write::{CollectionWriter, DocumentChange};
 
 // Events for change streams.
+pub use crate::catalog::{record_definition, record_new_indexes};
 pub use crate::definition::images::are_kept as keeps_images;
 pub use crate::event::{EventKind, EventRecorder};
 pub use crate::rewritten::{Rewriting, record_rewrite};

@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 use frond_db::inside::{
     CatalogEntry, Collection, Error, EventKind, EventRecorder, LiveCollection, LiveIndex,
-    Rewriting, TreeRef, WorkingEntry, catalog_view, keeps_images, record_rewrite, system,
+    Rewriting, TreeRef, WorkingEntry, catalog_view, keeps_images, record_definition,
+    record_new_indexes, record_rewrite, system,
 };
 use frond_doc::Document;
 use frond_engine::{Engine, Transaction, TreeId};
@@ -109,7 +110,6 @@ impl BranchState {
             return Ok(());
         }
         let store = engine.store();
-        let format = self.repository.format();
         for change in adoption.before.diff(store, &adoption.after) {
             let change = change?;
             let name = catalog_view::collection_name(&change.key)?;
@@ -117,23 +117,46 @@ impl BranchState {
                 entry.as_ref().map(|it| catalog_view::read_entry(&**store, it)).transpose()
             };
             let (before, after) = (read(&change.from)?, read(&change.to)?);
-            let scope = (self.database.as_str(), self.branch.as_str(), name.as_str());
-            if before.is_some() && after.is_none() {
-                if let Some(recorder) = EventRecorder::new(engine, scope) {
-                    recorder.record(transaction, EventKind::Drop, Document::empty());
+            match (before, after) {
+                (before, Some(after)) => {
+                    self.record_change(engine, transaction, &name, before.as_ref(), &after)?;
                 }
-                continue;
+                (Some(_), None) => {
+                    let scope = (self.database.as_str(), self.branch.as_str(), name.as_str());
+                    if let Some(recorder) = EventRecorder::new(engine, scope) {
+                        recorder.record(transaction, EventKind::Drop, Document::empty());
+                    }
+                }
+                (None, None) => {}
             }
-            let tree = |entry: &CatalogEntry| entry.documents_tree(format);
+        }
+        Ok(())
+    }
+
+    /// Records for change streams that a collection becomes `after`: indexes that it loses before
+    /// the changes of its documents, those that it gets behind them.
+    fn record_change(
+        &self,
+        engine: &Engine,
+        transaction: &mut Transaction,
+        name: &str,
+        before: Option<&CatalogEntry>,
+        after: &CatalogEntry,
+    ) -> Result<(), Error> {
+        let scope = (self.database.as_str(), self.branch.as_str(), name);
+        let Some(recorder) = EventRecorder::new(engine, scope) else { return Ok(()) };
+        record_definition(&recorder, transaction, before, after);
+        // Streams tell nothing of the points of a time series, however they were changed.
+        if after.series().is_none() {
+            let tree = |entry: &CatalogEntry| entry.documents_tree(self.repository.format());
             let rewriting = Rewriting {
-                before: before.as_ref().map(tree),
-                after: after.as_ref().map(tree),
-                keeps_images: before
-                    .as_ref()
-                    .is_some_and(|entry| keeps_images(entry.options.view())),
+                before: before.map(tree),
+                after: Some(tree(after)),
+                keeps_images: before.is_some_and(|entry| keeps_images(entry.options.view())),
             };
             record_rewrite(engine, transaction, scope, rewriting)?;
         }
+        record_new_indexes(&recorder, transaction, before, after);
         Ok(())
     }
 
@@ -148,10 +171,7 @@ impl BranchState {
         name: &str,
         entry: &CatalogEntry,
     ) -> Result<(), Error> {
-        let after = entry.documents_tree(self.repository.format());
-        let scope = (self.database.as_str(), self.branch.as_str(), name);
-        let rewriting = Rewriting { before: None, after: Some(after), keeps_images: false };
-        record_rewrite(engine, transaction, scope, rewriting)
+        self.record_change(engine, transaction, name, None, entry)
     }
 
     /// Records for change streams that all collections may be others.

@@ -10,22 +10,21 @@
 
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue};
+use frond_doc::DocumentBuf;
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Tree, TreeFormat, Value};
 
-use crate::catalog::record::record_event;
+use crate::catalog::record::{creation, record_event};
 use crate::catalog::view::CatalogView;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
-use crate::definition::{capped, clustered};
+use crate::definition::capped;
 use crate::error::Error;
 use crate::event::EventKind;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
-use crate::timeseries::Series;
 use crate::transact::Outcome;
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
@@ -181,20 +180,14 @@ pub(crate) fn create(
         live.indexes.push(LiveIndex { spec, tree });
     }
     put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
-    let mut facts = DocumentBuilder::new();
-    facts.begin_document("what");
-    live.options.iter().for_each(|(option, value)| {
-        facts.append(option, value);
-    });
-    let has_id_index =
-        ["viewOn", "clusteredIndex"].iter().all(|name| live.options.get(name).is_none());
-    if has_id_index && Series::of(live.options.view()).is_none() {
-        let id = clustered::id_index(live.options.view());
-        facts.append("idIndex", BsonValue::Document(id.view()));
-    }
-    facts.end();
     let of = (branch, name, Some(&live.uuid));
-    record_event(database, transaction, of, EventKind::Create, facts.build().view());
+    record_event(
+        database,
+        transaction,
+        of,
+        EventKind::Create,
+        creation(live.options.view()).view(),
+    );
     Ok(live)
 }
 

@@ -14,7 +14,7 @@
 
 use std::time::{Duration, Instant};
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, Value};
 use frond_engine::{Durability, Transaction};
 use frond_query::{Code, Collation, text};
 use frond_store::io::{pause, steady_now};
@@ -22,7 +22,7 @@ use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::prepared::{Prepared, in_collection, refuse_other_id_collation};
 use crate::catalog::record::record_event;
-use crate::catalog::{CatalogView, adopt};
+use crate::catalog::{CatalogView, adopt, record};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{IndexSpec, clustered, view};
@@ -315,14 +315,8 @@ fn record_index_event<'s>(
     kind: EventKind,
     specs: impl Iterator<Item = &'s IndexSpec>,
 ) {
-    let mut facts = DocumentBuilder::new();
-    facts.begin_document("what").begin_array("indexes");
-    specs.for_each(|spec| {
-        facts.push(Value::Document(spec.to_document().view()));
-    });
-    facts.end().end();
     let of = (branch, name, Some(uuid));
-    record_event(database, transaction, of, kind, facts.build().view());
+    record_event(database, transaction, of, kind, record::indexes(specs).view());
 }
 
 /// The indexes of a collection, its own tree first: `_id`'s, or that of source and time.

@@ -2,9 +2,11 @@
 //!
 //! 1. The changes of one document are put together: a document that was changed a hundred times is
 //!    read once and written once. Deletions go first, so that values of unique indexes are free.
-//! 2. That expects of each document that it is as the source had it. Where one isn't, and where
-//!    documents exchanged unique values, all is undone and taken over change by change, as it
-//!    happened; what isn't there then is counted as unlike the source ([`Record::unlike`]).
+//! 2. Where documents exchanged unique values, that is undone, and all of them are removed before
+//!    any is written: a merge's changes, say, have no order in which each could be written alone.
+//! 3. Both expect of each document that it is as the source had it. Where one isn't, all is undone
+//!    and taken over change by change, as it happened; what isn't there then is counted as unlike
+//!    the source ([`Record::unlike`]).
 
 use std::collections::HashMap;
 
@@ -83,14 +85,21 @@ impl Changes {
         record: &mut Record,
         mut after: Record,
     ) -> Result<(), Failure> {
-        let written = target.transact(|writes| {
-            self.write_outcomes(writes)?;
-            Ok(writes.record(record, &after)?)
-        });
-        match written {
-            Err(WriteError::Refused(_)) => after = self.take_over_each(target, record, &after)?,
-            written => written?,
+        for write in [Changes::write_outcomes, Changes::write_anew] {
+            let written = target.transact(|writes| {
+                write(self, writes)?;
+                Ok(writes.record(record, &after)?)
+            });
+            match written {
+                Err(WriteError::Refused(_)) => {}
+                written => {
+                    written?;
+                    *record = after;
+                    return Ok(());
+                }
+            }
         }
+        after = self.take_over_each(target, record, &after)?;
         *record = after;
         Ok(())
     }
@@ -123,14 +132,32 @@ impl Changes {
                 gone.map(|outcome| removal(outcome.id.as_value())).collect();
             write(writes, DELETE, collection, removals)?;
             outcomes.retain(|outcome| !outcome.is_gone());
-            let mut rest = &mut outcomes[..];
+            let outcomes: Vec<&Outcome<'_>> = outcomes.iter().collect();
+            let mut rest = &outcomes[..];
             let mut count = READ_FIRST;
             while !rest.is_empty() {
-                let (some, others) = rest.split_at_mut(count.min(rest.len()));
+                let (some, others) = rest.split_at(count.min(rest.len()));
                 let bytes = write_some(writes, collection, some)?;
                 count = (COMMAND_BYTES * some.len() / bytes.max(1)).clamp(1, READ_MAX);
                 rest = others;
             }
+        }
+        Ok(())
+    }
+
+    /// Removes all documents, and inserts what they become.
+    fn write_anew(&self, writes: &mut Writes<'_, '_>) -> Result<(), WriteError> {
+        for (collection, outcomes) in self.outcomes() {
+            let (left, gone): (Vec<_>, Vec<_>) =
+                outcomes.iter().partition(|outcome| !outcome.is_gone());
+            let mut documents = Vec::new();
+            for some in left.chunks(READ_FIRST) {
+                documents.extend(finished(writes, collection, some)?);
+            }
+            let old = left.iter().chain(&gone).filter(|outcome| outcome.was_there);
+            let removals = old.map(|outcome| removal(outcome.id.as_value())).collect();
+            write(writes, DELETE, collection, removals)?;
+            write(writes, INSERT, collection, documents)?;
         }
         Ok(())
     }
@@ -225,22 +252,12 @@ impl<'c> Outcome<'c> {
 fn write_some(
     writes: &mut Writes<'_, '_>,
     collection: &str,
-    outcomes: &[Outcome<'_>],
+    outcomes: &[&Outcome<'_>],
 ) -> Result<usize, WriteError> {
-    let unknown_ids: Vec<&ValueBuf> =
-        outcomes.iter().filter(|outcome| !outcome.is_known).map(|outcome| outcome.id).collect();
-    let mut stored = HashMap::new();
-    if !unknown_ids.is_empty() {
-        for document in writes.documents(collection, &unknown_ids)? {
-            let id = document.get("_id").map(key_of);
-            stored.extend(id.map(|id| (id, document)));
-        }
-    }
-    let (mut new, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
-    for outcome in outcomes {
-        let document = outcome.finish(stored.get(&key_of(outcome.id.as_value())));
-        let Some(document) = document else { return Err(unlike()) };
-        bytes += document.as_bytes().len();
+    let documents = finished(writes, collection, outcomes)?;
+    let bytes = documents.iter().map(|document| document.as_bytes().len()).sum();
+    let (mut new, mut changed) = (Vec::new(), Vec::new());
+    for (outcome, document) in outcomes.iter().zip(documents) {
         match outcome.was_there {
             true => changed.push(replacement(&document, outcome.id.as_value())),
             false => new.push(document),
@@ -250,6 +267,27 @@ fn write_some(
         write(writes, command, collection, statements)?;
     }
     Ok(bytes)
+}
+
+/// The documents, none of which is gone, as they become.
+fn finished(
+    writes: &mut Writes<'_, '_>,
+    collection: &str,
+    outcomes: &[&Outcome<'_>],
+) -> Result<Vec<DocumentBuf>, WriteError> {
+    let unknown_ids: Vec<&ValueBuf> =
+        outcomes.iter().filter(|outcome| !outcome.is_known).map(|outcome| outcome.id).collect();
+    let mut stored = HashMap::new();
+    if !unknown_ids.is_empty() {
+        for document in writes.documents(collection, &unknown_ids)? {
+            let id = document.get("_id").map(key_of);
+            stored.extend(id.map(|id| (id, document)));
+        }
+    }
+    let finish = |outcome: &&Outcome<'_>| {
+        outcome.finish(stored.get(&key_of(outcome.id.as_value()))).ok_or_else(unlike)
+    };
+    outcomes.iter().map(finish).collect()
 }
 
 /// Writes statements, as many commands as they need; each must meet what it expects.

@@ -196,6 +196,60 @@ fn a_copy_follows_under_load_and_kills() {
     eprintln!("{answered} commands, {changes} changes followed under kills");
 }
 
+/// A merge changes its documents all at once: in no order could one after the other have the value
+/// that another gives up.
+#[test]
+fn unique_values_that_a_merge_exchanges_are_followed() {
+    let directory = Directory::new();
+    let server = serve(&directory);
+    let mut client = Client::connect(&server.address).unwrap();
+    let mut command = |database: &str, text: &str| run(&mut client, database, text).expect(text);
+    command(
+        "shop",
+        r#"{"createIndexes": "c", "indexes": [{"key": {"k": 1}, "name": "k", "unique": true}]}"#,
+    );
+    command(
+        "shop",
+        r#"{"insert": "c", "documents": [{"_id": 0, "k": 0}, {"_id": 1, "k": 1},
+        {"_id": 2, "k": 2}, {"_id": 3, "k": 3}]}"#,
+    );
+    command("shop", r#"{"frondCommit": 1, "message": "first"}"#);
+    let follow = format!("follow mongodb://{}/shop --data copy --once", server.address);
+    frond(&directory, &follow).ok();
+    command("shop", r#"{"frondBranch": 1, "branch": "side"}"#);
+    // Two exchange theirs, one takes that of one that goes, and one is new with what another had.
+    for (id, k) in [(0, -1), (1, 0), (0, 1)] {
+        let set = format!(r#"{{"q": {{"_id": {id}}}, "u": {{"$set": {{"k": {k}}}}}}}"#);
+        command("shop@side", &format!(r#"{{"update": "c", "updates": [{set}]}}"#));
+    }
+    command("shop@side", r#"{"delete": "c", "deletes": [{"q": {"_id": 3}, "limit": 1}]}"#);
+    command(
+        "shop@side",
+        r#"{"update": "c", "updates": [{"q": {"_id": 2}, "u": {"$set": {"k": 3}}}]}"#,
+    );
+    command("shop@side", r#"{"insert": "c", "documents": [{"_id": -7, "k": 2}]}"#);
+    command("shop@side", r#"{"frondCommit": 1, "message": "exchanged"}"#);
+    command("shop", r#"{"insert": "c", "documents": [{"_id": 9, "k": 9}]}"#);
+    command("shop", r#"{"frondMerge": 1, "merge_in": "side"}"#);
+    frond(&directory, &follow).ok();
+    assert_equal(&directory, &server);
+    // A version has no unique index, and no such collection.
+    command("shop", r#"{"frondCommit": 1, "message": "merged"}"#);
+    command("shop", r#"{"insert": "d", "documents": [{"_id": 0, "k": 0}, {"_id": 1, "k": 1}]}"#);
+    command("shop", r#"{"frondCommit": 1, "message": "without"}"#);
+    command(
+        "shop",
+        r#"{"createIndexes": "d", "indexes": [{"key": {"k": 1}, "name": "k", "unique": true}]}"#,
+    );
+    command("shop", r#"{"create": "empty"}"#);
+    frond(&directory, &follow).ok();
+    command("shop", r#"{"frondReset": 1, "target": "HEAD", "hard": true}"#);
+    command("shop", r#"{"insert": "d", "documents": [{"_id": 2, "k": 0}]}"#);
+    command("shop", r#"{"create": "bare"}"#);
+    frond(&directory, &follow).ok();
+    assert_equal(&directory, &server);
+}
+
 /// Also how they are made; but that nothing expires in a copy.
 fn assert_same_indexes(directory: &Directory, server: &Server) {
     let copy = Server::start_with(directory, "--data copy");
