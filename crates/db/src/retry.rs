@@ -14,7 +14,9 @@
 //!    again and then finds the record.
 //!
 //! A transaction that was committed leaves a record too, so that its commit can be sent again.
-//! Records that were not used for long are removed by [`Frond::forget_retries`].
+//! Records that were not used for long are removed by [`Frond::forget_retries`]. Where documents are
+//! erased, answers with parts of documents are forgotten ([`Frond::forget_answers`]), but not that
+//! their writes were done: sent again, such a write is refused.
 
 mod carried;
 mod memory;
@@ -23,7 +25,7 @@ use bytes::Bytes;
 use frond_doc::Value as BsonValue;
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
-use frond_tree::{Bounds, Direction};
+use frond_tree::{Bounds, Direction, Value};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
@@ -101,6 +103,7 @@ impl RetryableWrite {
                 );
                 Err(Error::invalid(Code::InvalidOptions, message))
             }
+            Remembered::Forgotten => Err(forgotten()),
             _ => Ok(Some(record)),
         }
     }
@@ -111,7 +114,11 @@ impl RetryableWrite {
         if Record::number_of(&stored)? != self.key.number {
             return Ok(None);
         }
-        Record::decode(stored).map(Some)
+        let record = Record::decode(stored)?;
+        match record.what {
+            Remembered::Forgotten => Err(forgotten()),
+            _ => Ok(Some(record)),
+        }
     }
 
     /// Remembers, with the transaction, what it did: all of it.
@@ -131,6 +138,13 @@ fn read(reader: &Reader<'_>, key: RetryKey) -> Result<Option<Record>, Error> {
 fn read_bytes(reader: &Reader<'_>, key: RetryKey, part: i32) -> Result<Option<Bytes>, Error> {
     let key = system::session_key(key.session, part);
     reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)
+}
+
+/// The error of a write that is sent again after its answer was erased.
+fn forgotten() -> Error {
+    let message = "this write was done, and its answer was erased since with other data \
+                   (frondErase): read what it wrote instead of sending it again";
+    Error::invalid(Code::IncompleteTransactionHistory, message)
 }
 
 fn check_not_too_old(record: &Record, key: RetryKey) -> Result<(), Error> {
@@ -197,6 +211,54 @@ impl Frond {
             }
         }
         Ok(count + self.forget(&mut old, before_millis)?)
+    }
+
+    /// Forgets the answers to writes that have parts of documents; returns how many. That the
+    /// writes were done stays known, and that transactions were committed.
+    ///
+    /// # Errors
+    /// `Damaged` if a record isn't one; as a commit, one for each batch: those before it stay
+    /// forgotten.
+    pub fn forget_answers(&self) -> Result<u64, Error> {
+        let reader = Reader::now(self.engine());
+        let place = TreeRef::Live(TreeId::SYSTEM);
+        let bounds = Bounds::prefix(&system::sessions_prefix());
+        let mut answers: Vec<Bytes> = Vec::new();
+        for entry in reader.range(place, bounds, Direction::Ascending)? {
+            let entry = entry?;
+            if Record::decode(reader.read(&entry.value)?)?.forget_answer() {
+                answers.push(entry.key);
+            }
+        }
+        let mut count = 0;
+        for some in answers.chunks(FORGET_BATCH) {
+            count += self.forget_answers_of(some)?;
+        }
+        Ok(count)
+    }
+
+    /// Forgets the answers in some records, as they are by now.
+    fn forget_answers_of(&self, keys: &[Bytes]) -> Result<u64, Error> {
+        loop {
+            let mut transaction = self.engine().begin();
+            transaction.give_back();
+            let mut count = 0;
+            for key in keys {
+                let Some(value) = transaction.get(TreeId::SYSTEM, key)? else { continue };
+                let mut record = Record::decode(transaction.read(&value)?)?;
+                if record.forget_answer() {
+                    let value = Value::inline(record.encode());
+                    transaction.put(TreeId::SYSTEM, key.clone(), value)?;
+                    count += 1;
+                }
+            }
+            match self.commit(transaction, Durability::Synced, &Interrupt::default()) {
+                Ok(()) => return Ok(count),
+                // Their clients have gone on meanwhile.
+                Err(error) if error.kind == ErrorKind::Conflict => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Removes records, but those that were used meanwhile. A conflict leaves them for the next

@@ -126,6 +126,7 @@ codes! {
     FailPointSetFailed = 191,
     InvalidIndexSpecificationOption = 197,
     TimeProofMismatch = 204,
+    IncompleteTransactionHistory = 217,
     QueryFeatureNotAllowed = 224,
     TransactionTooOld = 225,
     MaxSubPipelineDepthExceeded = 232,

@@ -133,7 +133,7 @@ impl Repository {
             // change streams; answers of writes that could be sent again hold documents.
             self.frond().forget_moments();
             self.frond().engine().forget_changes()?;
-            self.frond().forget_retries(i64::MAX)?;
+            self.frond().forget_answers()?;
         }
         Ok(erased)
     }

@@ -192,6 +192,76 @@ fn updates_deletes_and_find_and_modify_are_done_once() {
     assert_eq!(report.expect("right").errors[0].error.code, Code::InvalidOptions);
 }
 
+/// An erase takes what documents held out of all answers; no write is done twice for that.
+#[test]
+fn writes_whose_answers_were_forgotten_are_not_done_again() {
+    let disk = SimDisk::new(1);
+    let mut frond = open(&disk);
+    insert(&frond, 1, &[1, 2]);
+    let of_session = |session: u8| RetryableWrite {
+        key: RetryKey { session: [session; 16], number: 1 },
+        statements: StatementIds::From(0),
+    };
+    let database = |frond: &Frond, session: u8| {
+        frond.database("shop").expect("opens").retryable(of_session(session))
+    };
+    let modify = |frond: &Frond| {
+        let request = FindAndModify {
+            filter: document! { "_id": 1 },
+            sort: None,
+            update: Some(ValueBuf::from(document! { "$inc": &document! { "a": 1 } })),
+            upsert: false,
+            return_new: true,
+            projection: None,
+            array_filters: None,
+            hint: None,
+            variables: None,
+            collation: None,
+        };
+        database(frond, 50).find_and_modify("things", &request, Durability::Synced)
+    };
+    let update = |frond: &Frond, session: u8, ids: &[i32], upsert: bool| {
+        let increment = document! { "$inc": &document! { "a": 1 } };
+        let statement = |id: &i32| UpdateStatement {
+            upsert,
+            ..UpdateStatement::new(document! { "_id": *id }, increment.clone())
+        };
+        let statements: Vec<UpdateStatement> = ids.iter().map(statement).collect();
+        database(frond, session).update("things", &statements, true, Durability::Synced)
+    };
+    // Of the last, only a later part of the record has an `_id`.
+    let many: Vec<i32> = (0..1_100).map(|place| if place == 1_050 { 77 } else { 2 }).collect();
+    modify(&frond).expect("right");
+    update(&frond, 51, &[2], false).expect("right");
+    update(&frond, 52, &[9], true).expect("right");
+    update(&frond, 53, &many, true).expect("right");
+    assert_eq!(frond.forget_answers().expect("forgotten"), 3);
+    for is_restarted in [false, true] {
+        if is_restarted {
+            drop(frond);
+            frond = open(&disk.crash());
+        }
+        assert_eq!(modify(&frond).expect_err("erased").code, Code::IncompleteTransactionHistory);
+        assert_eq!(update(&frond, 51, &[2], false).expect("right").retried, [0]);
+        for (session, ids) in [(52, &[9][..]), (53, &many)] {
+            let code = match update(&frond, session, ids, true) {
+                Err(error) => error.code,
+                Ok(report) => report.errors[0].error.code,
+            };
+            assert_eq!(code, Code::IncompleteTransactionHistory);
+        }
+        assert_eq!(frond.forget_answers().expect("forgotten"), 0);
+    }
+    let found = frond.database("shop").expect("opens").find("things", &FindRequest::default());
+    let found: Vec<DocumentBuf> = found.expect("right").collect::<Result<_, _>>().expect("right");
+    let count = |id: i32| {
+        let document =
+            found.iter().find(|document| document.get("_id") == Some(frond_doc::Value::Int32(id)));
+        document.and_then(|document| document.get("a")?.as_integer())
+    };
+    assert_eq!([1, 2, 9, 77].map(count), [Some(1), Some(1_100), Some(1), Some(1)]);
+}
+
 #[test]
 fn the_same_write_sent_twice_at_once_is_done_once() {
     let frond = open(&SimDisk::new(1));

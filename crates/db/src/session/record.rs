@@ -59,6 +59,8 @@ pub enum Remembered {
     Modified(FindAndModifyReport),
     /// A transaction: it was committed.
     Committed,
+    /// A write that was done, and whose answer is no longer known.
+    Forgotten,
 }
 
 impl Record {
@@ -102,10 +104,29 @@ impl Record {
         runs.insert(id, (id, done.clone()));
     }
 
+    /// Forgets the answer, if it has parts of documents, but not that the write was done. Returns
+    /// whether there was something to forget.
+    pub fn forget_answer(&mut self) -> bool {
+        let has_parts = match &self.what {
+            Remembered::Modified(report) => report.value.is_some() || report.upserted.is_some(),
+            Remembered::Statements(runs) => runs.values().any(|(_, done)| done.upserted.is_some()),
+            Remembered::Committed | Remembered::Forgotten => false,
+        };
+        if has_parts {
+            self.what = Remembered::Forgotten;
+        }
+        has_parts
+    }
+
     /// Adds the statements that another record of the same write has beyond this one's; returns
     /// whether there were any.
     pub fn add_all(&mut self, other: &Record) -> bool {
         assert_eq!(self.number, other.number, "both are of one write");
+        if matches!(other.what, Remembered::Forgotten) {
+            let is_known = matches!(self.what, Remembered::Forgotten);
+            self.what = Remembered::Forgotten;
+            return !is_known;
+        }
         let Remembered::Statements(runs) = &other.what else { return false };
         let mut has_more = false;
         for (first, (last, done)) in runs {
@@ -127,6 +148,9 @@ impl Record {
         match &self.what {
             Remembered::Committed => {
                 builder.append("committed", Value::Boolean(true));
+            }
+            Remembered::Forgotten => {
+                builder.append("forgotten", Value::Boolean(true));
             }
             Remembered::Modified(report) => append_modified(&mut builder, report),
             Remembered::Statements(runs) => {
@@ -155,6 +179,8 @@ impl Record {
         let record = system::record(bytes)?;
         let what = if record.get("committed").is_some() {
             Remembered::Committed
+        } else if record.get("forgotten").is_some() {
+            Remembered::Forgotten
         } else if let Some(modified) = record.get("modified") {
             let modified = modified.as_document().map(|modified| modified.to_buf());
             let modified = modified.ok_or_else(|| damaged("modified"))?;
