@@ -6,6 +6,10 @@
 //! from a copy in the build's own directory. Both compilers replace the start of such paths if they
 //! are told to. Cargo can't: a directory's name doesn't stand in `.cargo/config.toml`, and
 //! `trim-paths` isn't stable.
+//!
+//! The time gets in by C code that says when it was built (`__DATE__`, `__TIME__`: mimalloc's). The
+//! compiler takes the commit's time for it, by the variable that has become usual for that
+//! (<https://reproducible-builds.org/specs/source-date-epoch/>).
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,6 +21,8 @@ const TARGET: &str = "target/reproducible";
 const PROGRAM: &[&str] = &["build", "--locked", "--package", "frond-cli", "--target-dir", TARGET];
 /// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\x1f";
+/// The variable that says the time which is compiled in, in seconds since 1970.
+const DATE: &str = "SOURCE_DATE_EPOCH";
 
 /// Builds the program, in the profile `release` unless `arguments` (of `cargo build`) name another.
 ///
@@ -30,8 +36,9 @@ pub fn build(root: &Path, arguments: impl Iterator<Item = String>) -> Result<(),
     let words: Vec<&str> =
         PROGRAM.iter().copied().chain(arguments.iter().map(String::as_str)).collect();
     let mut cargo = command(root, "cargo", &words);
-    for (name, value) in environment(root, &cargo_home()?, |name| std::env::var_os(name)) {
-        cargo.env(name, value);
+    cargo.envs(environment(root, &cargo_home()?, |name| std::env::var_os(name)));
+    if std::env::var_os(DATE).is_none() {
+        cargo.env(DATE, date_of_commit(root));
     }
     let line = format!("cargo {}", words.join(" "));
     println!("== {line}");
@@ -70,6 +77,16 @@ fn environment(
     ]
 }
 
+/// The time of the commit; 1970 where there is a source without one.
+fn date_of_commit(root: &Path) -> String {
+    let shown = command(root, "git", &["log", "-1", "--format=%ct"]).output();
+    let shown = shown.ok().filter(|shown| shown.status.success());
+    let date = shown.and_then(|shown| String::from_utf8(shown.stdout).ok());
+    date.map(|date| date.trim().to_owned())
+        .filter(|date| !date.is_empty())
+        .unwrap_or("0".to_owned())
+}
+
 fn cargo_home() -> Result<PathBuf, String> {
     let of_home = || std::env::home_dir().map(|home| home.join(".cargo"));
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(of_home);
@@ -84,7 +101,7 @@ mod tests {
     use super::*;
 
     /// A program whose build script generates a file with a panic, and compiles C with an
-    /// assertion.
+    /// assertion and the time.
     const FILES: &[(&str, &str)] = &[
         (
             "Cargo.toml",
@@ -99,7 +116,8 @@ mod tests {
                 let out = env::var("OUT_DIR").unwrap();
                 let code = "pub fn fail(at: usize) -> u8 { [1, 2, 3][at] }";
                 fs::write(format!("{out}/generated.rs"), code).unwrap();
-                let c = "#include <assert.h>\nint whole(int it) { assert(it > 0); return it; }";
+                let c = "#include <assert.h>\nconst char *built(void) { return __DATE__ __TIME__; }\n\
+                         int whole(int it) { assert(it > 0); return it + built()[0]; }";
                 fs::write(format!("{out}/whole.c"), c).unwrap();
                 let flags = env::var("CFLAGS").unwrap_or_default();
                 let mut cc = Command::new("cc");
@@ -129,12 +147,13 @@ mod tests {
         }
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--release", "--offline", "--quiet"]).current_dir(directory);
-        for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "CFLAGS", "CARGO_TARGET_DIR"] {
+        let given = ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "CFLAGS", "CARGO_TARGET_DIR", DATE];
+        for name in given {
             cargo.env_remove(name);
         }
         if with_flags {
             let home = cargo_home().expect("a home of cargo");
-            cargo.envs(environment(directory, &home, |_| None));
+            cargo.envs(environment(directory, &home, |_| None)).env(DATE, "1000000000");
         }
         assert!(cargo.status().expect("cargo runs").success());
         fs::read(directory.join("target/release/small")).expect("the program")
