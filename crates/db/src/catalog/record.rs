@@ -35,7 +35,7 @@ pub(crate) fn record_event(
 }
 
 /// The facts about a collection that was made with these options.
-pub(super) fn creation(options: Document<'_>) -> DocumentBuf {
+pub(crate) fn creation(options: Document<'_>) -> DocumentBuf {
     let mut facts = DocumentBuilder::new();
     facts.begin_document("what");
     options.iter().for_each(|(option, value)| {
@@ -50,7 +50,7 @@ pub(super) fn creation(options: Document<'_>) -> DocumentBuf {
 }
 
 /// The facts about indexes that were made, or dropped, together.
-pub(super) fn indexes<'s>(specs: impl Iterator<Item = &'s IndexSpec>) -> DocumentBuf {
+pub(crate) fn indexes<'s>(specs: impl Iterator<Item = &'s IndexSpec>) -> DocumentBuf {
     let mut facts = DocumentBuilder::new();
     facts.begin_document("what").begin_array("indexes");
     specs.for_each(|spec| {

@@ -15,7 +15,7 @@ use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
 use crate::catalog::drop::remove_entry;
-use crate::catalog::record::record_branch_event;
+use crate::catalog::record::{self, record_branch_event, record_event};
 use crate::catalog::rename::{check_target, refuse_to_rename_view};
 use crate::catalog::{adopt, drop};
 use crate::collection::replace::StagedDocuments;
@@ -32,6 +32,7 @@ use crate::reader::Reader;
 use crate::rewritten::{Rewriting, record_rewrite};
 use crate::schema::Collection;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
+use crate::timeseries::Series;
 use crate::transact::Outcome;
 
 /// Moves a collection into another database, under the name `to`.
@@ -92,8 +93,20 @@ fn copy_trees(
     let indexes = staged.build_indexes(&found.indexes)?;
     let engine = database.frond().engine();
     let scope = (target.repository_name(), branch, to);
-    let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };
-    record_rewrite(engine, transaction, scope, rewriting)?;
+    let uuid = database.frond().new_uuid();
+    let of = (branch, to, Some(&uuid));
+    let made = record::creation(found.options.view());
+    record_event(target, transaction, of, EventKind::Create, made.view());
+    // Streams tell nothing of the points of a time series.
+    if Series::of(found.options.view()).is_none() {
+        let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };
+        record_rewrite(engine, transaction, scope, rewriting)?;
+    }
+    let specs = || found.indexes.iter().map(|index| &index.spec);
+    if specs().next().is_some() {
+        let made = record::indexes(specs());
+        record_event(target, transaction, of, EventKind::CreateIndexes, made.view());
+    }
     let mut place = |tree: Tree| {
         let id = engine.reserve_tree_id();
         transaction.set_base(id, tree).map(|()| id)
@@ -104,7 +117,7 @@ fn copy_trees(
         live_indexes.push(LiveIndex { spec, tree: place(tree)? });
     }
     let live = LiveCollection {
-        uuid: database.frond().new_uuid(),
+        uuid,
         options: found.options.clone(),
         documents,
         indexes: live_indexes,

@@ -21,7 +21,7 @@ use frond_query::pipeline::Documents;
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::build::Builder;
-use crate::catalog::record::record_branch_event;
+use crate::catalog::record::{self, record_branch_event, record_event};
 use crate::catalog::{Catalog, CatalogView, adopt};
 use crate::collection::new_document::{check_id, check_size, check_valid};
 use crate::collection::parse::variables_in;
@@ -258,12 +258,18 @@ impl<'a> StagedDocuments<'a> {
             }
             None if built.indexes.is_empty() => {
                 let options = built.made.clone().unwrap_or_else(DocumentBuf::empty);
-                (database.frond().new_uuid(), options, Vec::new())
+                let uuid = database.frond().new_uuid();
+                let (of, facts) = ((branch, name, Some(&uuid)), record::creation(options.view()));
+                record_event(database, transaction, of, EventKind::Create, facts.view());
+                (uuid, options, Vec::new())
             }
             None => return Ok(false),
         };
-        let keeps_images = images::are_kept(options.view());
-        self.record_swap(transaction, branch, old.first(), keeps_images)?;
+        // Streams tell nothing of the points of a time series.
+        if Series::of(options.view()).is_none() {
+            let keeps_images = images::are_kept(options.view());
+            self.record_swap(transaction, branch, old.first(), keeps_images)?;
+        }
         for tree in old {
             if let TreeRef::Live(id) = tree {
                 transaction.drop_tree(id)?;

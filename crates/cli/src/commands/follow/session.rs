@@ -132,7 +132,8 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             match next {
                 Some(followed) => self.copy_some(&followed)?,
                 None => {
-                    if self.follow_some()? && self.follow.once {
+                    // What came may be a collection that is still to be copied.
+                    if self.follow_some()? && self.follow.once && self.record.is_whole() {
                         self.commit()?;
                         return self.display.end(&self.record);
                     }
@@ -339,11 +340,12 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         }
         let name = &event.collection;
         if self.record.named(name).is_none() && !self.left_out.contains(name) {
-            // Made without an event, by a merge; or gone by now.
+            // Made without an event, or gone by now: then an event says so.
             let listed = self.source.collections(Some(name))?;
-            match listed.iter().find(|it| it.uuid == event.uuid && it.kind == "collection") {
+            let is_same = |it: &&Listed| event.uuid.is_none() || it.uuid == event.uuid;
+            match listed.iter().find(|it| is_same(it) && it.kind == "collection") {
                 Some(listed) if omission_reason(listed).is_none() => {
-                    let (name, uuid) = (name.clone(), event.uuid.clone());
+                    let (name, uuid) = (name.clone(), listed.uuid.clone());
                     self.record.collections.push(Followed {
                         name,
                         uuid,
@@ -392,6 +394,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
                 for followed in std::mem::take(&mut self.record.collections) {
                     self.target.drop_collection(&followed.name)?;
                 }
+                self.left_out.clear();
                 return Ok(());
             }
             Kind::Other(what) => self.display.left_out(name, &format!("{what} of the source")),
@@ -427,9 +430,14 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         }
     }
 
-    /// A collection that isn't copied took the place of one that is.
+    /// A collection that isn't copied took the place of one that is, or is gone: another may have
+    /// its name next.
     fn alter_unknown(&mut self, event: &Event) -> Result<(), Failure> {
         match &event.kind {
+            Kind::Drop => {
+                self.left_out.remove(&event.collection);
+                Ok(())
+            }
             Kind::Rename { to, replaces: true } if self.left_out.contains(&event.collection) => {
                 self.record.forget(to);
                 self.left_out.insert(to.clone());

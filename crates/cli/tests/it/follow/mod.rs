@@ -245,7 +245,21 @@ fn unique_values_that_a_merge_exchanges_are_followed() {
     frond(&directory, &follow).ok();
     command("shop", r#"{"frondReset": 1, "target": "HEAD", "hard": true}"#);
     command("shop", r#"{"insert": "d", "documents": [{"_id": 2, "k": 0}]}"#);
+    // Collections come to be in other ways than by an insert.
     command("shop", r#"{"create": "bare"}"#);
+    command("shop", r#"{"aggregate": "c", "pipeline": [{"$out": "made"}], "cursor": {}}"#);
+    command("other", r#"{"insert": "x", "documents": [{"_id": 1}]}"#);
+    command("other", r#"{"createIndexes": "x", "indexes": [{"key": {"k": 1}, "name": "k"}]}"#);
+    command("admin", r#"{"renameCollection": "other.x", "to": "shop.came"}"#);
+    command("shop@side", r#"{"insert": "fresh", "documents": [{"_id": 1}]}"#);
+    command("shop@side", r#"{"frondCommit": 1, "message": "fresh"}"#);
+    command("shop", r#"{"frondCommit": 1, "message": "others"}"#);
+    command("shop", r#"{"frondMerge": 1, "merge_in": "side"}"#);
+    frond(&directory, &follow).ok();
+    assert_equal(&directory, &server);
+    for name in ["made", "came", "fresh", "bare", "d"] {
+        command("shop", &format!(r#"{{"insert": "{name}", "documents": [{{"_id": 70}}]}}"#));
+    }
     frond(&directory, &follow).ok();
     assert_equal(&directory, &server);
 }
