@@ -2,10 +2,13 @@
 """Pushes to, clones from and backs up to a real S3-compatible server, and cuts that at random moments.
 
 The server is versitygw, built once by `go install` into target/conformance. Without Go, or with no way
-to fetch it, the script says "not run" and ends well: nothing of ours is at fault then. The conditional put of the
-server is proven first, by `frond doctor --store`; a store of our own that ignores conditions must be refused by it. Then a server with its packs in the bucket is killed, and taken over by another directory.
+to fetch it, the script says "not run" and ends well: nothing of ours is at fault then. With --minio it is MinIO, which
+no run builds, since that takes a quarter of an hour (`go install github.com/minio/minio@latest`).
+The conditional put of the server is proven first, by `frond doctor --store`; a store of our own that ignores
+conditions must be refused by it. Then a server with its packs in the bucket is killed, and taken over by another
+directory.
 
-    conformance/s3.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
+    conformance/s3.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH | --minio PATH]
 """
 
 import argparse
@@ -43,15 +46,15 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-s
 
 def main():
     options = read_options()
-    server = options.server or build_server()
+    server = options.minio or options.server or build_server()
     if server is None:
         print("s3: not run: versitygw can't be built here (it needs Go and its module proxy)")
         return 0
-    chance = random.Random(options.seed)
+    chance, kind = random.Random(options.seed), Minio if options.minio else Store
     with tempfile.TemporaryDirectory(prefix="frond-s3-") as directory:
-        with Store(server, Path(directory)) as store:
+        with kind(server, Path(directory)) as store:
             run(Frond(options.frond, Path(directory), store), store, chance, options.rounds)
-    print(f"s3: passed, {options.rounds} rounds with seed {options.seed}")
+    print(f"s3: passed, {options.rounds} rounds with seed {options.seed}{' at MinIO' if options.minio else ''}")
     return 0
 
 
@@ -60,7 +63,9 @@ def read_options():
     parser.add_argument("--frond", default=str(PROJECT / "target" / "release" / "frond"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--server", help="a versitygw that was built already")
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument("--server", help="a versitygw that was built already")
+    servers.add_argument("--minio", help="a MinIO that was built already, to be the store instead")
     return parser.parse_args()
 
 
@@ -100,21 +105,54 @@ class Store:
         self.log.close()
 
     def start(self):
-        environment = {**os.environ, "ROOT_ACCESS_KEY": self.keys["AWS_ACCESS_KEY_ID"],
-                       "ROOT_SECRET_KEY": self.keys["AWS_SECRET_ACCESS_KEY"]}
-        arguments = [self.program, "--port", f"127.0.0.1:{self.port}", "posix", str(self.directory)]
-        self.process = subprocess.Popen(arguments, env=environment, stdout=self.log, stderr=self.log)
+        environment = {**os.environ, **self.environment()}
+        self.process = subprocess.Popen(self.command(), env=environment, stdout=self.log, stderr=self.log)
         end = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < end:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+            if self.is_ready():
+                return
             time.sleep(0.05)
         raise SystemExit("s3: the store doesn't start")
+
+    def command(self):
+        return [self.program, "--port", f"127.0.0.1:{self.port}", "posix", str(self.directory)]
+
+    def environment(self):
+        return {"ROOT_ACCESS_KEY": self.keys["AWS_ACCESS_KEY_ID"],
+                "ROOT_SECRET_KEY": self.keys["AWS_SECRET_ACCESS_KEY"]}
+
+    def is_ready(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+    def packs(self, place):
+        """The files that hold the packs of a place."""
+        return [file for file in (self.directory / "bucket" / place / "packs").rglob("*") if file.is_file()]
+
+
+class Minio(Store):
+    """The same, of MinIO. It keeps an object as a directory, and takes one on its disk for a bucket."""
+
+    def command(self):
+        return [self.program, "server", str(self.directory), "--address", f"127.0.0.1:{self.port}", "--certs-dir",
+                str(self.directory.parent / "certificates")]
+
+    def environment(self):
+        return {"MINIO_ROOT_USER": self.keys["AWS_ACCESS_KEY_ID"],
+                "MINIO_ROOT_PASSWORD": self.keys["AWS_SECRET_ACCESS_KEY"],
+                "MINIO_BROWSER": "off", "MINIO_UPDATE": "off"}
+
+    def is_ready(self):
+        """Whether it takes writes: before, it has its port and refuses everything."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/minio/health/cluster", timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
 
 
 class Frond:
@@ -366,7 +404,7 @@ def live(frond, store, chance):
                 raise SystemExit("s3: a server that was killed has other documents")
     expected = first.documents()
     here = sum(file.stat().st_size for file in (frond.directory / "live").glob("*.pack"))
-    there = sum(file.stat().st_size for file in (store.directory / "bucket" / "live" / "packs").rglob("*-*"))
+    there = sum(file.stat().st_size for file in store.packs("live"))
     print(f"live: {here >> 10} KB of packs on the disk, {there >> 10} KB in the bucket")
     if there < 4 << 20 or there < here:
         raise SystemExit("s3: the packs are not in the bucket")
@@ -430,7 +468,7 @@ def clone_there(frond, store):
     source = Live(frond, "taken")
     expected = source.documents()
     clone = Live(frond, "copy", "--store-clone-of", "s3://bucket/live", place="copy")
-    copied = [file for file in (store.directory / "bucket" / "copy").rglob("*-*") if file.is_file()]
+    copied = store.packs("copy")
     if clone.documents() != expected or copied:
         raise SystemExit(f"s3: a clone in the same store: it has put {copied}")
     code, told = clone.add('{"_id": "only here"}\n', "the clone's own")
