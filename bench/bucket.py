@@ -119,10 +119,11 @@ class Server:
         port = free_port()
         environment = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{store.way.port}"}
         arguments = [options.frond, "serve", "--data", str(self.directory), "--listen", f"127.0.0.1:{port}",
-                     "--store", "s3://bucket/live", "--store-cache", options.cache, "--memory", options.memory,
-                     *getattr(options, "more", [])]
+                     "--store", f"s3://bucket/{getattr(options, 'place', 'live')}", "--store-cache", options.cache,
+                     "--memory", options.memory, *getattr(options, "more", [])]
         begun = time.monotonic()
-        self.process = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
         await_port(port)
         self.client = MongoClient("127.0.0.1", port)
         self.client.admin.command("ping")
