@@ -611,6 +611,53 @@ SCREENS = {
 }
 
 
+def odd(browser, server):
+    """What no designer thinks of: names that are too long, 40 branches at one commit, text that runs
+    the other way or breaks lines; and the focus, which stays where something was taken away."""
+    database = server.client["odd"]
+    database["c" * 180].insert_one({"_id": 1})
+    database.texts.insert_many([{"_id": 1, "t": "\u202eevil\n\x1b"}, {"_id": 2, "t": ""}, {"_id": 3, "t": "one\r\ntwo", "u": 5}])
+    database.command("frondCommit", message="oddities", author="A" * 90)
+    for number in range(40):
+        database.command("frondBranch", branch=f"team/{'long-' * 12}{number:02}")
+    for width in [1280, 360]:
+        for path in ["#/", "#/db/odd", "#/db/odd/log", "#/db/odd/documents/texts"]:
+            with browser.page(path, width=width) as page:
+                settle(page)
+                main = page.locator("#main")
+                assert main.evaluate("it => it.scrollWidth <= it.clientWidth"), (path, width)
+    with browser.page("#/") as page:
+        expect(page.get_by_role("link", name="and 29 more")).to_be_visible()
+    with browser.page("#/db/odd/log") as page:
+        expect(page.get_by_text("oddities", exact=True)).to_be_visible()
+        expect(page.get_by_text("+38", exact=True)).to_be_visible()
+        page.get_by_role("button", name="All branches").press("Enter")
+        expect(page.get_by_role("button", name="All branches")).to_have_attribute("aria-pressed", "")
+        expect(page.locator("#main")).to_be_focused()
+    with browser.page("#/db/odd/documents/texts") as page:
+        expect(page.get_by_role("gridcell", name="\\u202eevil\\n\\u001b", exact=True)).to_be_visible()
+        expect(page.get_by_role("gridcell", name='""', exact=True)).to_be_visible()
+        page.get_by_role("row", name=re.compile("one")).click()
+        value = page.get_by_role("button", name=re.compile("^t: .*Edit$"))
+        value.press("Enter")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("1 change")).not_to_be_visible()
+        value.press("Enter")
+        page.keyboard.press("End")
+        page.keyboard.type("!")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name=re.compile("^t: .*Edit$")).press("Delete")
+        expect(page.get_by_role("button", name=re.compile("^u: .*Edit$"))).to_be_focused()
+        page.get_by_role("button", name="Discard").click()
+        value.press("Enter")
+        page.keyboard.press("Control+End")
+        page.keyboard.type("!")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Control+Enter")
+        expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+        assert database.texts.find_one({"_id": 3})["t"] == "one\r\ntwo!"
+
+
 def screens(browser, pictures):
     """All screens, wide and narrow, in light and dark: axe finds nothing, nothing is wider than the page."""
     for name, path in SCREENS.items():
@@ -666,7 +713,7 @@ def main():
             demo(server)
             parts = {
                 "walk": lambda: walk(browser, server), "types": lambda: types(browser, server),
-                "conflicts": lambda: conflicts(browser, server), "proposals": lambda: proposals(browser, server), "kinds": lambda: kinds(browser, server), "hostile": lambda: hostile(browser, server),
+                "conflicts": lambda: conflicts(browser, server), "proposals": lambda: proposals(browser, server), "kinds": lambda: kinds(browser, server), "odd": lambda: odd(browser, server), "hostile": lambda: hostile(browser, server),
                 "keys": lambda: keys(browser), "fields": lambda: fields(browser, server), "code": lambda: code(browser, server),
                 "lines": lambda: lines(browser, server, arguments.frond), "percentiles": lambda: percentiles(browser, server),
                 "screens": lambda: screens(browser, arguments.pictures),

@@ -5,8 +5,13 @@
 // touches are still what they were when they were read.
 
 import { run } from "./api.js";
-import { attempt, button, h, put } from "./dom.js";
-import { NULL, TYPES, Value, brief, editable, make, of, same, size, write } from "./values.js";
+import { attempt, button, h, number, put } from "./dom.js";
+import { NULL, TYPES, Value, brief, editable, make, of, same, size, visible, write } from "./values.js";
+
+/** The characters of a string that are shown: layout of millions takes seconds. */
+const SHOWN_MAX = 20000;
+/** Those of a name. */
+const NAME_MAX = 120;
 
 const isNested = (value) => value.t === "object" || value.t === "array";
 const copy = (value) => !isNested(value) ? value
@@ -47,18 +52,18 @@ export class Editor {
     const isId = path.length === 1 && name === "_id";
     const fixed = this.readOnly || isId && before !== undefined;
     const change = before === undefined ? ".fresh" : nested || same(before, value) ? "" : ".edited";
-    const shownName = h("span.name", name === "" ? "(no name)" : name);
+    const shownName = h("span.name", { dir: "auto", title: name.length > NAME_MAX && name }, name === "" ? "(no name)" : visible(name.length > NAME_MAX ? `${name.slice(0, NAME_MAX)}…` : name));
     if (this.editing === key && !fixed) return h("li", h(`div.leaf${change}`, this.form(parent, at, name, value, key)));
     const fold = nested && h("button.fold", { type: "button", "aria-expanded": String(opened), "aria-label": `${opened ? "Fold" : "Unfold"} ${name}`, onclick: () => { opened ? this.open.delete(key) : this.open.add(key); this.render(); this.focus(key, ".fold"); } }, opened ? "▾" : "▸");
     const edit = () => { this.editing = key; this.render(); this.element.querySelector("form .now")?.focus(); };
-    const text = nested ? opened ? size(value) : brief(value) : value.t === "string" ? JSON.stringify(value.v) : brief(value, 4000);
-    const shown = fixed || nested ? h(`span.value.t-${value.t}`, nested ? { onclick: fold && (() => fold.click()) } : {}, text)
-      : h(`button.value.t-${value.t}`, { type: "button", title: "Edit: Enter or F2", "aria-label": `${name}: ${text}, ${value.t}. Edit`, onclick: edit,
-        onkeydown: (event) => { if (event.key === "F2") { event.preventDefault(); edit(); } else if (event.key === "Delete") { event.preventDefault(); this.remove(parent, at); } } }, text);
+    const text = nested ? opened ? size(value) : brief(value) : value.t === "string" ? stringText(value.v) : brief(value, 4000);
+    const shown = fixed || nested ? h(`span.value.t-${value.t}`, { dir: "auto" }, nested ? { onclick: fold && (() => fold.click()) } : {}, text)
+      : h(`button.value.t-${value.t}`, { type: "button", dir: "auto", title: "Edit: Enter or F2", "aria-label": `${name}: ${text.length > 200 ? `${text.slice(0, 200)}…` : text}, ${value.t}. Edit`, onclick: edit,
+        onkeydown: (event) => { if (event.key === "F2") { event.preventDefault(); edit(); } else if (event.key === "Delete") { event.preventDefault(); this.remove(parent, path); } } }, text);
     return h("li", { "data-path": key },
       h(`div.leaf${change}`, fold, shownName, shown, h("span.type", value.t),
         h("span.tools", fixed ? null : [nested && button("", edit, { kind: "quiet", glyph: "edit", title: `Edit ${name} as text` }),
-          button("", () => this.remove(parent, at), { kind: "quiet", glyph: "trash", title: `Remove ${name}` })])),
+          button("", () => this.remove(parent, path), { kind: "quiet", glyph: "trash", title: `Remove ${name}` })])),
       nested && opened && this.list(value, before?.t === value.t ? before : new Value(value.t, []), path));
   }
 
@@ -69,11 +74,16 @@ export class Editor {
     const text = editable(value);
     const area = h("textarea.now", { rows: Math.min(12, text.split("\n").length + Math.floor(text.length / 90)), "aria-label": `Value of ${name}`, spellcheck: "false", value: text });
     const why = h("span.why", { role: "alert" });
+    // A text area knows one kind of line break: what it made of the text isn't an edit.
+    const first = area.value, isText = (type) => ["string", "code", "symbol"].includes(type);
+    const isWindows = text.includes("\r") && !/\r(?!\n)|(?<!\r)\n/.test(text);
+    if (isText(value.t) && text.includes("\r") && !isWindows) why.textContent = "It mixes line breaks; an edit here makes them all \\n. Text, above, keeps them.";
     const done = (event) => {
       event?.preventDefault();
       try {
-        const isSame = type.value === value.t && area.value === text;
-        const made = isSame ? value : make(type.value, area.value);
+        const isSame = type.value === value.t && area.value === first;
+        const written = isWindows && isText(type.value) ? area.value.replaceAll("\n", "\r\n") : area.value;
+        const made = isSame ? value : make(type.value, written);
         parent.v[at] = isObject ? [nameInput.value, made] : made;
       } catch (error) {
         why.textContent = error.message;
@@ -94,12 +104,24 @@ export class Editor {
 
   stop(key) {
     this.editing = null;
+    this.last = key;
     this.render();
     this.focus(key, ".value");
   }
 
   focus(key, what) {
     this.element.querySelector(`[data-path="${key}"]`)?.querySelector(what)?.focus();
+  }
+
+  /** Draws it anew; the keys, if they were here, go on where they were. */
+  redraw() {
+    const held = document.activeElement;
+    const isHere = held === document.body || this.element.parentElement?.contains(held);
+    this.render();
+    if (!isHere) return;
+    const buttons = "button.value, .fold, button";
+    const last = this.element.querySelector(`[data-path="${this.last}"]`)?.querySelector(buttons);
+    (last ?? this.element.querySelector(buttons))?.focus({ preventScroll: true });
   }
 
   add(value, path) {
@@ -112,10 +134,12 @@ export class Editor {
     (form?.querySelector("input") ?? form?.querySelector("textarea"))?.focus();
   }
 
-  remove(parent, at) {
+  remove(parent, path) {
+    const at = path.at(-1);
     parent.v.splice(at, 1);
+    this.last = [...path.slice(0, -1), Math.min(at, parent.v.length - 1)].join("/");
     this.changed();
-    this.render();
+    this.redraw();
   }
 
   changed() {
@@ -125,7 +149,7 @@ export class Editor {
   discard() {
     this.draft = copy(this.original);
     this.editing = null;
-    this.render();
+    this.redraw();
     this.changed();
   }
 
@@ -133,9 +157,15 @@ export class Editor {
   async save(db, collection, command = run) {
     await saveDocument(db, collection, this.original, this.draft, command);
     this.original = copy(this.draft);
-    this.render();
+    this.redraw();
     this.changed();
   }
+}
+
+/** A string in quotes, cut where it is very long. */
+function stringText(string) {
+  if (string.length <= SHOWN_MAX) return visible(JSON.stringify(string));
+  return `${visible(JSON.stringify(string.slice(0, SHOWN_MAX)))}… ${number(string.length)} characters`;
 }
 
 function earlier(before, value, name, at) {

@@ -61,6 +61,7 @@ async function show() {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
+  const held = document.activeElement;
   document.body.classList.remove("sided");
   if (!state.session) return;
   if (state.session.auth && !state.session.user) return showLogin();
@@ -82,6 +83,8 @@ async function show() {
     if (signal.aborted) return;
     main.scrollTop = 0;
     await show(place);
+    // What had the focus may be gone with the screen before: the keys go on within the new one.
+    if (!held.isConnected && document.activeElement === document.body) main.focus({ preventScroll: true });
   } catch (error) {
     if (signal.aborted || error.name === "AbortError" || error.status === 401) return;
     put(main, h("div.page", h("h1", "That didn't work"), h("p.why", error.message),
@@ -144,10 +147,10 @@ async function showSide(place) {
   put(side,
     h("h2", "Databases", h("span.end"), writable() && button("", newDatabase, { kind: "quiet.square", glyph: "plus", title: "New database" })),
     h("ul", state.databases.map((name) => h("li",
-      h("a", { href: at("db", name), "aria-current": current(place.database === name && !place.collection) }, icon("database"), h("span", name),
+      h("a", { href: at("db", name), "aria-current": current(place.database === name && !place.collection) }, icon("database"), h("span", { dir: "auto" }, name),
         state.dirty.get(name) && h("i.dot", { title: "uncommitted changes" })),
       name === place.database && h("ul", state.collections.map((collection) => h("li",
-        h("a", { href: at("db", place.name, "documents", collection), "aria-current": current(place.collection === collection) }, icon("table"), h("span", collection)))))))),
+        h("a", { href: at("db", place.name, "documents", collection), "aria-current": current(place.collection === collection) }, icon("table"), h("span", { dir: "auto", title: collection }, collection)))))))),
     h("h2", "Server"),
     h("ul", h("li", h("a", { href: at("metrics"), "aria-current": current(place.path[0] === "metrics") }, icon("gauge"), h("span", "Metrics and operations"))),
       h("li", h("a", { href: at("users"), "aria-current": current(place.path[0] === "users") }, icon("users"), h("span", "Users and roles"))),

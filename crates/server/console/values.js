@@ -451,13 +451,20 @@ export function editable(value) {
   }
 }
 
+const STEERING = /[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const WRITTEN = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+/** Text on one line, as what it is: what would break it, turn it round or not be seen is written out. */
+export const visible = (text) => text.replace(STEERING, (letter) => WRITTEN[letter] ?? `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
+/** The same of a string: blanks alone stand in quotes. */
+const shownText = (text) => /^\s*$/.test(text) ? `"${visible(text)}"` : visible(text);
+
 /** One line of a value: cut where it is long. */
 export function brief(value, max = 120) {
   const { t, v } = value;
   let line;
-  if (t === "object") line = v.length ? `{ ${v.slice(0, 6).map(([name, field]) => `${name}: ${field.t === "object" || field.t === "array" ? size(field) : brief(field, 30)}`).join(", ")}${v.length > 6 ? ", …" : ""} }` : "{}";
+  if (t === "object") line = v.length ? `{ ${v.slice(0, 6).map(([name, field]) => `${shownText(name)}: ${field.t === "object" || field.t === "array" ? size(field) : brief(field, 30)}`).join(", ")}${v.length > 6 ? ", …" : ""} }` : "{}";
   else if (t === "array") line = `[${v.slice(0, 8).map((item) => brief(item, 30)).join(", ")}${v.length > 8 ? `, … ${v.length}` : ""}]`;
-  else if (t === "string") line = v.length > max * 2 ? v.slice(0, max * 2) : v;
+  else if (t === "string") line = shownText(v.length > max * 2 ? v.slice(0, max * 2) : v);
   else if (["int", "long", "double", "decimal", "objectId"].includes(t)) line = v;
   else if (t === "date") line = dateText(v).replace("T", " ").replace(".000Z", "Z");
   else if (t === "binData" && v.b.length > max) line = `BinData(${v.s}, ${Math.floor(v.b.length * 3 / 4)} bytes)`;

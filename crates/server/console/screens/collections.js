@@ -21,7 +21,7 @@ export async function show(place) {
       canWrite && !place.version && button("Drop database", () => dropDatabase(place), { kind: "quiet" })),
     rows.length ? h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Collections" }, h("table", h("thead", h("tr", h("th", "Collection"), h("th.number", "Documents"), h("th.number", "Size"), h("th.number", "Indexes"), h("th", "Since the last commit"), h("th", h("span.hidden", "Actions")))),
       h("tbody", rows.map(({ it, count, size, indexes }) => h("tr",
-        h("td", h("a", { href: link(["db", place.name, "documents", it.name]) }, it.name), it.type === "view" && [" ", h("span.badge", "view")],
+        h("td.title", h("a", { href: link(["db", place.name, "documents", it.name]) }, it.name), it.type === "view" && [" ", h("span.badge", "view")],
           it.options?.versioned === false && [" ", h("span.badge", "not versioned")], it.options?.capped && [" ", h("span.badge", "capped")]),
         count, size, indexes, h("td", told(changes.get(it.name))),
         h("td", canWrite && button("", () => drop(place, it.name), { kind: "quiet.square", glyph: "trash", title: `Drop ${it.name}` })))))))

@@ -8,7 +8,7 @@ import { ask, attempt, button, confirm, field, h, number, put, tell } from "../d
 import { Editor, saveBar } from "../editor.js";
 import { showFields } from "./fields.js";
 import { head, isVersion, link, remember, writable } from "../main.js";
-import { Value, brief, of, read, readDocument, same, show as text, write } from "../values.js";
+import { Value, brief, of, read, readDocument, same, show as text, visible, write } from "../values.js";
 
 const ROW = 28, PAGE = 100, PAGES_KEPT = 60, HEIGHT_MAX = 16_000_000, COLUMNS_MAX = 60;
 
@@ -132,7 +132,7 @@ class Documents {
     this.columns = [...names];
     this.grid.setAttribute("aria-colcount", this.columns.length + 1);
     put(this.titles, h("div.cell.place", { role: "columnheader" }, "#"),
-      this.columns.map((name) => h("div.cell", { role: "columnheader", title: name }, name === "" ? "(no name)" : name)));
+      this.columns.map((name) => h("div.cell", { role: "columnheader", dir: "auto", title: name }, name === "" ? "(no name)" : visible(name))));
     this.drawn = "";
   }
 
@@ -171,7 +171,7 @@ class Documents {
   line(at, document, top) {
     const cells = this.columns.map((name) => {
       const value = document?.get(name);
-      return value ? h(`div.cell.t-${value.t}`, { role: "gridcell" }, brief(value, 60)) : h("div.cell.missing", { role: "gridcell" }, document ? "" : "…");
+      return value ? h(`div.cell.t-${value.t}`, { role: "gridcell", dir: "auto" }, brief(value, 60)) : h("div.cell.missing", { role: "gridcell" }, document ? "" : "…");
     });
     const line = h("div.line", { role: "row", "aria-rowindex": at + 2, tabindex: at === this.current ? 0 : -1, "aria-selected": String(at === this.opened), onclick: () => this.open(at) },
       h("div.cell.place", { role: "rowheader" }, number(at + 1)), cells);

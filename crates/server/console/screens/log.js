@@ -7,7 +7,7 @@ import { ask as command } from "../api.js";
 import { ask, attempt, button, confirm, field, h, icon, put, roving, s, tell, time } from "../dom.js";
 import { branchOf, go, head, isVersion, link, refresh, state, version, writable } from "../main.js";
 
-const ROW = 46, STEP = 14, LIMIT = 200, LANES_MAX = 12;
+const ROW = 46, STEP = 14, LIMIT = 200, LANES_MAX = 12, BADGES_MAX = 3;
 
 export async function show(place) {
   const whole = place.query.get("all") === "1";
@@ -29,7 +29,7 @@ export async function show(place) {
   const detail = h("section.panel", { "aria-label": "Commit", hidden: true });
   const list = h("div.log", drawing(lanes, width), h("ol", commits.map((commit) => h("li",
     h("a.commit", { href: "#", "data-id": commit.commitId, onclick: (event) => { event.preventDefault(); open(commit); } }, h("span"),
-      h("span.subject", refs.get(commit.commitId), h("span", commit.message.split("\n")[0] || "(no message)")),
+      h("span.subject", few(refs.get(commit.commitId) ?? []), h("span", commit.message.split("\n")[0] || "(no message)")),
       h("span.soft.small.meta", commit.author, " · ", time(commit.timestamp)))))));
   list.style.setProperty("--lanes", `${width * STEP + 8}px`);
   roving(list, ".commit");
@@ -69,6 +69,10 @@ export async function show(place) {
       .catch((error) => put(counts, error.message));
   }
 }
+
+/** The first of the names of a commit, and how many others it has. */
+const few = (badges) => badges.length <= BADGES_MAX ? badges
+  : [...badges.slice(0, BADGES_MAX), h("span.badge", { title: badges.slice(BADGES_MAX).map((it) => it.textContent).join(", ").slice(0, 1000) }, `+${badges.length - BADGES_MAX}`)];
 
 /** The same acts at a command line, to be copied. */
 function commandLines(place, commit) {

@@ -1,8 +1,10 @@
 // All databases: their branches, and what waits in them.
 
 import { ask as command } from "../api.js";
-import { bytes, h, icon, put } from "../dom.js";
+import { bytes, h, icon, number, put } from "../dom.js";
 import { link, state, version } from "../main.js";
+
+const BRANCHES_MAX = 12;
 
 export async function show(place) {
   const listed = await command("admin", { listDatabases: 1 }).catch(() => null);
@@ -17,8 +19,10 @@ export async function show(place) {
       command(name, { frondStatus: 1 }, place).catch(() => null),
     ]);
     const standard = status?.branch;
-    put(box, h("div.row", (branches?.branches ?? []).slice(0, 12).map((it) =>
-      h("a.badge.branch", { href: link(["db", version(name, it.branch === standard ? "" : it.branch)]) }, icon("branch"), it.branch))),
+    const listed = branches?.branches ?? [];
+    put(box, h("div.row", listed.slice(0, BRANCHES_MAX).map((it) =>
+      h("a.badge.branch", { href: link(["db", version(name, it.branch === standard ? "" : it.branch)]), title: it.branch }, icon("branch"), it.branch)),
+    listed.length > BRANCHES_MAX && h("a.badge", { href: link(["db", name, "log"], { all: 1 }) }, `and ${number(listed.length - BRANCHES_MAX)} more`)),
     h("div.row.soft", sizes.has(name) && bytes(sizes.get(name)),
       status?.dirty && h("a.badge.changed", { href: link(["db", name, "diff"]) }, "uncommitted changes"),
       status?.merging && h("a.badge.changed", { href: link(["db", name, "merge"]) }, "a merge waits"),
