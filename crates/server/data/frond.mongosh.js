@@ -204,6 +204,29 @@
     }
   }
 
+  /** Refuses to undo a commit behind which something was written: an undo would leave those writes. */
+  function refuseOlder(database) {
+    const [newest] = attempted(() => database.runCommand({ frondReflog: 1, limit: 1 }).changes) ?? [];
+    const isCommit = newest && newest.undid === undefined && newest.why.startsWith("commit");
+    if (!isCommit || !attempted(() => database.runCommand({ frondStatus: 1 }).dirty)) {
+      return;
+    }
+    throw new Error(
+      `nothing is undone: there are changes that are not committed (db.diff()), and this would undo the commit ` +
+        `before them (${plain(newest.why)}). db.restore("collection") and db.reset("HEAD", {hard: true}) take the ` +
+        `changes back; db.undo({change: Long("${newest.change}")}) undoes the commit and keeps them`,
+    );
+  }
+
+  /** What something gives; nothing if it fails, as of a database that was dropped. */
+  function attempted(run) {
+    try {
+      return run();
+    } catch {
+      return undefined;
+    }
+  }
+
   const methods = {
     commit: {
       usage: 'db.commit("message" [, {author, amend, allowEmpty, time}])',
@@ -322,9 +345,12 @@
       },
     },
     undo: {
-      usage: "db.undo()",
+      usage: "db.undo([{change, branch, dropped}])",
       about: "take back what last moved this branch",
       run(options) {
+        if (options === undefined) {
+          refuseOlder(this);
+        }
         const answer = this.runCommand({ frondUndo: 1, ...options });
         return shownAs(answer, `undone: ${plain(answer.undone?.why ?? "the drop of a database")}`);
       },
@@ -387,6 +413,18 @@
       about: "make the changes of one version here, too",
       run(version, options) {
         return withConflicts(this, { frondCherryPick: 1, ...fields(version, "target"), ...options });
+      },
+    },
+    restore: {
+      usage: 'db.restore("items" [, "main@{tuesday}" | {from, document}])',
+      about: "make a collection or a document what it was in another version; by default, in the last commit",
+      run(collection, options) {
+        const answer = this.runCommand({ frondRestore: 1, collection, ...fields(options, "from") });
+        const { from } = fields(options, "from");
+        const version = from === undefined ? "the last commit" : plain(from);
+        const isGone = answer.result === "removed";
+        const text = isGone ? `was removed: ${version} doesn't have it` : `is as ${version} has it`;
+        return shownAs(answer, `${plain(collection)} ${text}`);
       },
     },
     reset: {
