@@ -5,11 +5,12 @@
 //! | `2026-11-20` | the day's beginning |
 //! | `2026-11-20T10:00:03Z`, `…03.250Z`, `…03+01:00` | that second, or that moment |
 //! | `now`, `yesterday` | yesterday is 24 hours ago, as with git |
-//! | `3 days ago`, `2.weeks.ago` | seconds, minutes, hours, days, weeks, months, years |
+//! | `today`, `tuesday`, `last tuesday` | that day's beginning; a day of the week is before today |
+//! | `3 days ago`, `2.weeks.ago`, `an hour ago`, `last week` | seconds to years |
 //!
 //! Months and years are the calendar's: a month before the 31st of March is the end of February.
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::{Date, DateTime, Weekday};
 use jiff::{Span, Timestamp, ToSpan};
 
 /// The longest text that is read: the longest date is shorter.
@@ -26,13 +27,15 @@ pub struct WrittenDate {
     pub first_millis: i64,
     /// Its last: another one where a second was written and no fraction of it.
     pub last_millis: i64,
+    /// Whether a day was written: its beginning is before anything that its first second has.
+    pub is_day: bool,
 }
 
 impl WrittenDate {
     /// All of a second, counted since 1970.
     pub fn of_second(second: u32) -> WrittenDate {
         let first_millis = i64::from(second) * 1_000;
-        WrittenDate { first_millis, last_millis: first_millis + 999 }
+        WrittenDate { first_millis, last_millis: first_millis + 999, is_day: false }
     }
 
     /// Reads a date; words count from `now_millis`. `None` if it is none.
@@ -40,14 +43,22 @@ impl WrittenDate {
         if TEXT_BYTES_MAX < text.len() {
             return None;
         }
-        let exact = |millis| WrittenDate { first_millis: millis, last_millis: millis };
-        if let Some(millis) = read_words(text, now_millis) {
-            return Some(exact(millis));
+        let exact =
+            |millis, is_day| WrittenDate { first_millis: millis, last_millis: millis, is_day };
+        let now = Timestamp::from_millisecond(now_millis).ok()?;
+        let now = jiff::tz::Offset::UTC.to_datetime(now);
+        let words = words_of(text);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if words == ["now"] {
+            return Some(exact(now_millis, false));
         }
         // A date parses from a moment, too, and would lose its time.
         let day = text.parse::<Date>().ok().filter(|_| !text.contains([':', 'T', 't', ' ']));
-        if let Some(day) = day {
-            return millis_of(day.at(0, 0, 0, 0)).map(exact);
+        if let Some(day) = day.or_else(|| named_day(&words, now.date())) {
+            return millis_of(day.at(0, 0, 0, 0)).map(|millis| exact(millis, true));
+        }
+        if let Some(back) = time_ago(&words) {
+            return millis_of(now.checked_sub(back).ok()?).map(|millis| exact(millis, false));
         }
         // A `Timestamp` ends two days before the year 9999 does.
         let of_utc = text.strip_suffix(['Z', 'z']).and_then(|utc| utc.parse::<DateTime>().ok());
@@ -59,6 +70,7 @@ impl WrittenDate {
         Some(WrittenDate {
             first_millis: millis,
             last_millis: if is_second { millis.saturating_add(999) } else { millis },
+            is_day: false,
         })
     }
 }
@@ -67,48 +79,79 @@ fn millis_of(utc: DateTime) -> Option<i64> {
     i64::try_from(utc.duration_since(EPOCH).as_millis()).ok()
 }
 
-/// `now`, `yesterday`, or so many units ago; what stands between words doesn't matter.
-fn read_words(text: &str, now_millis: i64) -> Option<i64> {
-    let now = Timestamp::from_millisecond(now_millis).ok()?;
-    let words: Vec<String> = text
-        .split(|character: char| !character.is_ascii_alphanumeric())
+/// The words of a text; what stands between them doesn't matter.
+fn words_of(text: &str) -> Vec<String> {
+    text.split(|character: char| !character.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_ascii_lowercase)
-        .collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let back: Span = match words[..] {
-        ["now"] => return Some(now_millis),
-        ["yesterday"] => 24.hours(),
-        [count, unit, "ago"] => {
-            let is_number = count.bytes().all(|byte| byte.is_ascii_digit());
-            let count: i64 = count.parse().ok().filter(|_| is_number)?;
-            let span = Span::new();
-            if COUNT_MAX < count {
-                return None;
-            }
-            match unit.strip_suffix('s').unwrap_or(unit) {
-                "second" => span.try_seconds(count),
-                "minute" => span.try_minutes(count),
-                "hour" => span.try_hours(count),
-                "day" => span.try_days(count),
-                "week" => span.try_weeks(count),
-                "month" => span.try_months(count),
-                "year" => span.try_years(count),
-                _ => return None,
-            }
-            .ok()?
-        }
+        .collect()
+}
+
+/// `today`, or the last day before it that has a name.
+fn named_day(words: &[&str], today: Date) -> Option<Date> {
+    match words {
+        ["today"] => Some(today),
+        [day] | ["last", day] => today.nth_weekday(-1, weekday(day)?).ok(),
+        _ => None,
+    }
+}
+
+/// The time that lies between now and what the words say.
+fn time_ago(words: &[&str]) -> Option<Span> {
+    match words {
+        ["yesterday"] => Some(24.hours()),
+        ["last", unit] => units(1, unit),
+        [count, unit, "ago"] => units(count_of(count)?, unit),
+        _ => None,
+    }
+}
+
+/// A day of the week: its name, or the first three letters of it.
+fn weekday(word: &str) -> Option<Weekday> {
+    const DAYS: [(&str, Weekday); 7] = [
+        ("monday", Weekday::Monday),
+        ("tuesday", Weekday::Tuesday),
+        ("wednesday", Weekday::Wednesday),
+        ("thursday", Weekday::Thursday),
+        ("friday", Weekday::Friday),
+        ("saturday", Weekday::Saturday),
+        ("sunday", Weekday::Sunday),
+    ];
+    let found = DAYS.into_iter().find(|(name, _)| *name == word || &name[..3] == word);
+    found.map(|(_, day)| day)
+}
+
+fn count_of(word: &str) -> Option<i64> {
+    match word {
+        "a" | "an" | "one" => Some(1),
+        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok(),
+        _ => None,
+    }
+}
+
+fn units(count: i64, unit: &str) -> Option<Span> {
+    if COUNT_MAX < count {
+        return None;
+    }
+    let span = Span::new();
+    let span = match unit.strip_suffix('s').unwrap_or(unit) {
+        "second" => span.try_seconds(count),
+        "minute" => span.try_minutes(count),
+        "hour" => span.try_hours(count),
+        "day" => span.try_days(count),
+        "week" => span.try_weeks(count),
+        "month" => span.try_months(count),
+        "year" => span.try_years(count),
         _ => return None,
     };
-    let utc = jiff::tz::Offset::UTC.to_datetime(now);
-    millis_of(utc.checked_sub(back).ok()?)
+    span.ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The 31st of March 2026, 12:00:00.
+    /// Tuesday, the 31st of March 2026, 12:00:00.
     const NOW: i64 = 1_774_958_400_000;
     const HOUR: i64 = 3_600_000;
 
@@ -131,9 +174,36 @@ mod tests {
             ("0 seconds ago", NOW, NOW),
             ("1 month ago", NOW - 31 * 24 * HOUR, NOW - 31 * 24 * HOUR),
             ("1 year ago", NOW - 365 * 24 * HOUR, NOW - 365 * 24 * HOUR),
+            ("an hour ago", NOW - HOUR, NOW - HOUR),
+            ("a week ago", NOW - 7 * 24 * HOUR, NOW - 7 * 24 * HOUR),
+            ("last week", NOW - 7 * 24 * HOUR, NOW - 7 * 24 * HOUR),
+            ("today", NOW - 12 * HOUR, NOW - 12 * HOUR),
+            ("monday", NOW - 36 * HOUR, NOW - 36 * HOUR),
+            ("last mon", NOW - 36 * HOUR, NOW - 36 * HOUR),
+            ("Tuesday", NOW - (12 + 7 * 24) * HOUR, NOW - (12 + 7 * 24) * HOUR),
+            ("wed", NOW - (12 + 6 * 24) * HOUR, NOW - (12 + 6 * 24) * HOUR),
         ] {
-            let expected = WrittenDate { first_millis: first, last_millis: last };
-            assert_eq!(WrittenDate::read(text, NOW), Some(expected), "{text}");
+            let date = WrittenDate::read(text, NOW);
+            let date = date.map(|date| (date.first_millis, date.last_millis));
+            assert_eq!(date, Some((first, last)), "{text}");
+        }
+    }
+
+    /// A span that ends at midnight is no day.
+    #[test]
+    fn days() {
+        let midnight = NOW - 12 * HOUR;
+        for (text, is_day) in [
+            ("2026-03-31", true),
+            ("today", true),
+            ("last friday", true),
+            ("2026-03-31T00:00:00Z", false),
+            ("yesterday", false),
+            ("a day ago", false),
+            ("now", false),
+        ] {
+            let date = WrittenDate::read(text, midnight);
+            assert_eq!(date.map(|date| date.is_day), Some(is_day), "{text}");
         }
     }
 
@@ -150,6 +220,10 @@ mod tests {
             "-3 days",
             "3 days",
             "3 parsecs ago",
+            "last parsec",
+            "last",
+            "mo",
+            "next monday",
             "99999999999999999999 days ago",
             "99999999 years ago",
             "2026-13-01",

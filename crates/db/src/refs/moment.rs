@@ -220,20 +220,17 @@ fn written(frond: &Frond, time: &str, interrupt: &Interrupt) -> Result<Option<Se
     let date = WrittenDate::read(time, now_millis);
     let Some(date) = date.filter(|_| !time.trim_start().starts_with('-')) else {
         return refuse(
-            "in the braces stands a date (2026-11-20, 2026-11-20T10:00:03Z, yesterday, \
+            "in the braces stands a date (2026-11-20, 2026-11-20T10:00:03Z, tuesday, \
              3.days.ago), a Timestamp(SECONDS, N), or commit by and a date",
         );
     };
     let is_relative = !time.starts_with(|it: char| it.is_ascii_digit()) || time.contains("ago");
-    let is_second = date.first_millis < date.last_millis;
     let fraction = date.first_millis.rem_euclid(MILLIS_PER_SECOND);
     if fraction != 0 && !is_relative {
         return refuse("a moment is a whole second, or an operationTime: Timestamp(SECONDS, N)");
     }
     let second = date.first_millis.div_euclid(MILLIS_PER_SECOND);
-    // A day begins before anything that its first second has.
-    let is_day = !is_second && !is_relative && !time.contains(':');
-    let end = if is_day { second } else { second + 1 };
+    let end = if date.is_day { second } else { second + 1 };
     if now_millis.div_euclid(MILLIS_PER_SECOND) < end {
         return refuse(
             "that second isn't over, and more may be written in it: ask for @{now}, or by \

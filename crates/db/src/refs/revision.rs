@@ -130,7 +130,7 @@ impl Revision {
                     None => WrittenDate::read(date, now_millis()),
                 };
                 let no_date = "in @{...} stands a date: 2026-11-20, 2026-11-20T10:00:03Z, \
-                               yesterday, 3.days.ago; the reflog can't be named so";
+                               tuesday, 3.days.ago; the reflog can't be named so";
                 Some(date.ok_or_else(|| wrong(no_date))?.last_millis)
             }
         };
