@@ -108,7 +108,10 @@ impl Target {
 
     /// The server to talk to: the one that was named, or the one that has the data directory; one
     /// that ends just now has it no more.
-    fn connected(&self) -> Result<Option<backend::Remote>, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure::Lost`] if the one that was named can't be reached.
+    pub fn connected(&self) -> Result<Option<backend::Remote>, Failure> {
         if let Some(uri) = &self.uri {
             return backend::Remote::connect(&server_of(uri)?).map(Some);
         }

@@ -41,6 +41,7 @@ pub mod restore;
 pub mod router;
 pub mod salvage;
 pub mod serve;
+pub mod served;
 pub mod shell;
 pub mod show;
 pub mod status;

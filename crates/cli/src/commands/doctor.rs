@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use frond_db::{ClockState, Reserve};
-use frond_doc::{DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::MachineMemory;
 use rustix::process::{Resource, getrlimit};
 
@@ -112,14 +112,16 @@ impl Doctor {
         let mut report = Report { terminal, problems: 0, as_json: self.json, finding: None };
         match &self.uri {
             Some(uri) => {
-                let mut backend = Remote::connect(&server_of(uri)?)?;
-                let command = document! { "serverStatus": 1_i32 };
-                let status = backend.execute_with("admin", command.view(), Vec::new())?;
-                report.server(status.view(), &self.plan)?;
+                let server = Remote::connect(&server_of(uri)?)?;
+                report.server(status_of(server)?.view(), &self.plan)?;
             }
             None => {
                 check_there(&self.data, ": name one with --data, or a server with --uri")?;
-                report.directory(&self.data)?;
+                let target = Target { data: self.data.clone(), uri: None };
+                match target.connected()? {
+                    Some(server) => report.server(status_of(server)?.view(), &self.plan)?,
+                    None => report.directory(&self.data)?,
+                }
                 report.room(&self.data)?;
                 report.syncs(&self.data)?;
                 report.open_files()?;
@@ -135,6 +137,11 @@ impl Doctor {
             _ => Err(Failure::failed(counted(problems, "problem"))),
         }
     }
+}
+
+fn status_of(mut server: Remote) -> Result<DocumentBuf, Failure> {
+    let command = document! { "serverStatus": 1_i32 };
+    server.execute_with("admin", command.view(), Vec::new())
 }
 
 fn accept_clock(terminal: &mut Terminal, target: &Target) -> Result<(), Failure> {
@@ -218,7 +225,8 @@ impl Report<'_> {
                 let failure = open_failure(directory, &error, USE_URI).to_string();
                 if is_in_use(&error) {
                     self.finding("in use", "another process has the directory open")?;
-                    return self.advice("run this again once it has ended");
+                    return self
+                        .advice("--uri asks a server; else run this again once it has ended");
                 }
                 if directory.join(frond_db::set::MEMBER_FILE).exists() {
                     self.finding("in a set", "it is a replica set's member")?;

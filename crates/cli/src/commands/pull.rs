@@ -3,19 +3,21 @@
 use std::io::Write;
 
 use clap::Args;
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_server::hooks::Act;
 use frond_vcs::remote::{FetchReport, ORIGIN};
-use frond_vcs::{CommitId, MergeOutcome, MergeRequest};
+use frond_vcs::{MergeOutcome, MergeRequest};
 
 use crate::arguments::{Answer, Author};
 use crate::backend::Backend;
+use crate::commands::merge::{self, OutcomeDisplay};
 use crate::commands::remote::{
     Data, fetched, occasion, open_database, print_fetched, run_post_hook,
 };
+use crate::commands::served::{self, Served};
 use crate::commands::transfer::{Connection, Progress, failure};
 use crate::failure::Failure;
-use crate::output::{count_value, counted};
+use crate::output::{count_of, count_value, counted, documents_of, text_of};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -57,6 +59,9 @@ impl Pull {
     /// # Errors
     /// As `fetch`; [`Failure::Reported`] if conflicts wait.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(server) = self.data.server()? {
+            return self.by_server(terminal, server);
+        }
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         let remote = self.connection.open_to_read(&self.remote, &database)?;
@@ -80,28 +85,51 @@ impl Pull {
         if occasion.facts.last().is_some_and(|(fact, _)| *fact == "commitId") {
             run_post_hook(&opened, &occasion);
         }
-        if self.as_json.print(terminal, &pulled(&report, &outcome))? {
-            terminal.finish()?;
-            Box::new(opened).close()?;
-            return if waits { Err(Failure::Reported) } else { Ok(()) };
-        }
-        print_fetched(terminal, &report)?;
-        let head = |id: &CommitId| terminal.paint(Style::Changed, id);
-        let line = match &outcome {
-            MergeOutcome::UpToDate { .. } => "nothing to merge".to_owned(),
-            MergeOutcome::FastForward { head: id } => format!("moved forward to {}", head(id)),
-            MergeOutcome::Merged { commit } => format!("merged as {}", head(&commit.id)),
-            MergeOutcome::Conflicts { counts } => {
-                let count = counts.iter().map(|(_, count)| count).sum();
-                let conflicts = counted(count, "conflict");
-                format!("{conflicts}: frond conflicts {} lists them", self.database)
-            }
-        };
-        writeln!(terminal, "{line}")?;
+        self.print(terminal, &pulled(&report, &outcome))?;
         terminal.finish()?;
         Box::new(opened).close()?;
         if waits { Err(Failure::Reported) } else { Ok(()) }
     }
+
+    fn by_server(&self, terminal: &mut Terminal, mut server: Served) -> Result<(), Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondPull", Value::Int32(1));
+        command.append("remote", Value::String(&self.remote));
+        command.append("author", Value::String(&self.author.name()));
+        if let Some(branch) = &self.branch {
+            command.append("branch", Value::String(branch));
+        }
+        let answer = server.transfer(&self.database, command, &self.connection);
+        let answer = answer.map(|answer| served::pulled(answer.view()));
+        let how = OutcomeDisplay { as_json: self.as_json, print };
+        merge::finish(server.into_backend(), terminal, &self.database, answer, how)
+    }
+
+    fn print(&self, terminal: &mut Terminal, report: &DocumentBuf) -> Result<(), Failure> {
+        if self.as_json.print(terminal, report)? {
+            return Ok(());
+        }
+        if text_of(report.view(), "result") != "conflicts" {
+            return print(terminal, report);
+        }
+        print_fetched(terminal, report.view())?;
+        let counts = documents_of(report.view(), "conflicts");
+        let conflicts = counted(counts.map(|each| count_of(each, "count")).sum(), "conflict");
+        Ok(writeln!(terminal, "{conflicts}: frond conflicts {} lists them", self.database)?)
+    }
+}
+
+/// Prints what a pull brought, and how its merge ended.
+fn print(terminal: &mut Terminal, report: &DocumentBuf) -> Result<(), Failure> {
+    let report = report.view();
+    print_fetched(terminal, report)?;
+    let head = terminal.paint(Style::Changed, text_of(report, "commitId"));
+    let line = match text_of(report, "result") {
+        "upToDate" => "nothing to merge".to_owned(),
+        "fastForward" => format!("moved forward to {head}"),
+        _ => format!("merged as {head}"),
+    };
+    Ok(writeln!(terminal, "{line}")?)
 }
 
 /// Returns the fetched branches and the result of the merge, in the form of `frondMerge`.

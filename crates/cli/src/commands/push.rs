@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::hooks::Act;
 use frond_vcs::remote::{ORIGIN, PushReport, PushRequest};
 
@@ -11,9 +11,10 @@ use crate::arguments::Answer;
 use crate::backend::{Backend, Embedded};
 use crate::commands::backup::print_damages;
 use crate::commands::remote::{Data, occasion, open_database, run_post_hook};
+use crate::commands::served::{self, Served};
 use crate::commands::transfer::{Connection, Progress, append_moved, failure, moved_text};
 use crate::failure::Failure;
-use crate::output::{append_texts, count_value, counted, plain};
+use crate::output::{append_texts, array_of, count_value, counted, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -67,32 +68,33 @@ impl Push {
     /// [`Failure::Failed`] if the remote is not known, can't be written, or has commits that are
     /// not here.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let opened = self.data.open()?;
+        let mut place = match self.data.server()? {
+            Some(server) => Place::Server(server),
+            None => Place::Opened(Box::new(self.data.open()?)),
+        };
         let mut refused = Vec::new();
         let mut mended = None;
         if self.all {
-            let database = open_database(&opened, &self.database)?;
-            database.check_exists().map_err(failure)?;
-            let mut branches = database.list_branches().map_err(failure)?;
-            branches.retain(|branch| branch.head.is_some());
+            let (repository, branches) = place.branches(&self.database)?;
             if branches.is_empty() {
-                let name = &database.name().name;
-                return Err(Failure::failed(format!("no branch of {name} has a commit to push")));
+                return Err(Failure::failed(format!(
+                    "no branch of {repository} has a commit to push"
+                )));
             }
             for branch in branches {
-                let name = format!("{}@{}", database.name().name, branch.name.replace('%', "%25"));
-                match self.push(terminal, &opened, &name) {
+                let name = format!("{repository}@{}", branch.replace('%', "%25"));
+                match self.push(terminal, &mut place, &name) {
                     Ok(count) => {
                         mended = mended.into_iter().chain(count).reduce(|left, right| left + right);
                     }
-                    Err(failure) => refused.push(format!("{}: {failure}", plain(&branch.name))),
+                    Err(failure) => refused.push(format!("{}: {failure}", plain(&branch))),
                 }
             }
         } else {
-            mended = self.push(terminal, &opened, &self.database)?;
+            mended = self.push(terminal, &mut place, &self.database)?;
         }
         terminal.finish()?;
-        Box::new(opened).close()?;
+        place.close()?;
         if !refused.is_empty() {
             return Err(Failure::failed(refused.join("\nfrond: ")));
         }
@@ -106,6 +108,38 @@ impl Push {
 
     /// Pushes one branch. Returns how many chunks were brought again, where damage was found.
     fn push(
+        &self,
+        terminal: &mut Terminal,
+        place: &mut Place,
+        name: &str,
+    ) -> Result<Option<u64>, Failure> {
+        match place {
+            Place::Opened(opened) => self.push_from(terminal, opened, name),
+            Place::Server(server) => self.push_by(terminal, server, name),
+        }
+    }
+
+    fn push_by(
+        &self,
+        terminal: &mut Terminal,
+        server: &mut Served,
+        name: &str,
+    ) -> Result<Option<u64>, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondPush", Value::Int32(1));
+        command.append("remote", Value::String(&self.remote));
+        if let Some(branch) = &self.branch {
+            command.append("branch", Value::String(branch));
+        }
+        command.append("forceWithLease", Value::Boolean(self.force_with_lease));
+        command.append("tags", Value::Boolean(self.tags));
+        let answer = server.transfer(name, command, &self.connection)?;
+        self.print(terminal, &served::pushed(answer.view()))?;
+        let mended = answer.get("mended").and_then(|mended| mended.as_integer());
+        Ok(mended.and_then(|mended| u64::try_from(mended).ok()))
+    }
+
+    fn push_from(
         &self,
         terminal: &mut Terminal,
         opened: &Embedded,
@@ -128,27 +162,71 @@ impl Push {
         progress.end();
         occasion.facts.push(("commitId", report.to.to_string()));
         run_post_hook(opened, &occasion);
-        let mended = (!report.damages.is_empty()).then_some(report.mended);
-        if self.as_json.print(terminal, &pushed(&report))? {
-            return Ok(mended);
+        if !self.print(terminal, &pushed(&report))? {
+            print_damages(terminal, &report.damages)?;
         }
-        let to = terminal.paint(Style::Changed, report.to);
-        let branch = plain(&report.branch);
-        if report.from == Some(report.to) && report.tags.is_empty() {
-            writeln!(terminal, "{branch} of {} is at {to} already", self.remote)?;
+        Ok((!report.damages.is_empty()).then_some(report.mended))
+    }
+
+    /// Prints the report of a push; returns whether that was as JSON.
+    fn print(&self, terminal: &mut Terminal, report: &DocumentBuf) -> Result<bool, Failure> {
+        if self.as_json.print(terminal, report)? {
+            return Ok(true);
+        }
+        let report = report.view();
+        let to = terminal.paint(Style::Changed, text_of(report, "to"));
+        let branch = plain(text_of(report, "branch"));
+        let tags = array_of(report, "tags");
+        let has_moved = text_of(report, "from") != text_of(report, "to");
+        if has_moved || tags.iter().next().is_some() {
+            let moved = moved_text(report);
+            writeln!(terminal, "{branch} of {} is at {to} now ({moved})", self.remote)?;
         } else {
-            writeln!(
-                terminal,
-                "{branch} of {} is at {to} now ({})",
-                self.remote,
-                moved_text(&report.moved)
-            )?;
+            writeln!(terminal, "{branch} of {} is at {to} already", self.remote)?;
         }
-        for tag in &report.tags {
+        for tag in tags.iter().filter_map(|tag| tag.as_str()) {
             writeln!(terminal, "tag {}", plain(tag))?;
         }
-        print_damages(terminal, &report.damages)?;
-        Ok(mended)
+        Ok(false)
+    }
+}
+
+/// What does the pushing.
+enum Place {
+    /// This process, which has opened the data directory.
+    Opened(Box<Embedded>),
+    /// The server that has it.
+    Server(Served),
+}
+
+impl Place {
+    /// The database without its version, and its branches that have a commit.
+    fn branches(&mut self, database: &str) -> Result<(String, Vec<String>), Failure> {
+        match self {
+            Place::Opened(opened) => {
+                let database = open_database(opened, database)?;
+                database.check_exists().map_err(failure)?;
+                let mut branches = database.list_branches().map_err(failure)?;
+                branches.retain(|branch| branch.head.is_some());
+                let names = branches.into_iter().map(|branch| branch.name).collect();
+                Ok((database.name().name.clone(), names))
+            }
+            Place::Server(server) => {
+                let name = database.split('@').next().unwrap_or_default().to_owned();
+                let answer = server.execute(&name, &document! { "frondBranch": 1_i32 })?;
+                let listed = documents_of(answer.view(), "branches");
+                let with_commit = listed.filter(|branch| !text_of(*branch, "commitId").is_empty());
+                let names = with_commit.map(|branch| text_of(branch, "branch").to_owned());
+                Ok((name, names.collect()))
+            }
+        }
+    }
+
+    fn close(self) -> Result<(), Failure> {
+        match self {
+            Place::Opened(opened) => opened.close(),
+            Place::Server(server) => server.into_backend().close(),
+        }
     }
 }
 

@@ -1,26 +1,30 @@
 //! `frond remote`, `clone` and `fetch`, and what `pull` and `push` have in common with them: the
 //! same repository elsewhere.
 //!
-//! They work on a data directory that this process opens (`--data`): a server doesn't open
-//! directories that a client names. The other side may be a running server.
+//! They work on a data directory that this process opens (`--data`), or have the server do it that
+//! runs there (`served`). The other side may be a running server, too.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use frond_doc::{DocumentBuilder, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
+use frond_remote::RemoteUrl;
 use frond_server::hooks::{Act, HookEvent};
 use frond_vcs::Repository;
 use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN};
 
 use crate::arguments::Answer;
 use crate::backend::{Backend, Embedded, print_hook_message};
+use crate::commands::served::{self, Served};
 use crate::commands::transfer::{
     Connection, Progress, absolute, append_moved, check_place, failure, moved_text,
 };
 use crate::directory::check_there;
 use crate::failure::Failure;
-use crate::output::{append_texts, json, plain};
+use crate::output::{
+    append_texts, array_of, count_of, count_value, documents_of, json, plain, text_of,
+};
 use crate::terminal::{Style, Terminal};
 
 const REMOTE_EXAMPLES: &str = "\
@@ -45,14 +49,17 @@ const FETCH_EXAMPLES: &str = "\
 Examples:
   frond fetch shop
   frond diff shop main origin/main       then: what is new there";
-/// The advice where a server runs on the data directory.
+/// The advice where a server runs on the data directory that only those who log in may ask.
 const SERVED: &str = "stop it first, or have it do this: frondRemote, frondClone, frondFetch, frondPull \
                       and frondPush are its commands";
+/// Why a server refuses a directory, and what to do.
+const NO_DIRECTORY: &str = "a server runs on the data directory, and opens no others: stop it first, or \
+                            name http(s)://HOST:PORT/DATABASE, s3://, az:// or gs://";
 
 /// The data directory to work on.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Data {
-    /// Data directory to open; no server may be using it
+    /// Data directory to open; if frond serve is running on it without logins, that server does it
     #[arg(long, global = true, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 }
@@ -65,6 +72,14 @@ impl Data {
     pub(super) fn open(&self) -> Result<Embedded, Failure> {
         check_there(&self.data, ": name one with --data")?;
         Embedded::open(&self.data, SERVED)
+    }
+
+    /// The server that has it.
+    ///
+    /// # Errors
+    /// As [`Served::on`].
+    pub(super) fn server(&self) -> Result<Option<Served>, Failure> {
+        Served::on(&self.data)
     }
 }
 
@@ -111,41 +126,88 @@ impl Remotes {
     /// # Errors
     /// [`Failure::Failed`] if there is no such database or remote, or the directory is in use.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(mut server) = self.data.server()? {
+            return self.by_server(terminal, &mut server);
+        }
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         database.check_exists().map_err(failure)?;
         match &self.command {
             None | Some(RemoteCommand::List) => {
                 for remote in database.list_remotes().map_err(failure)? {
-                    if self.json {
-                        print_remote(terminal, &remote.name, &remote.url)?;
-                        continue;
-                    }
-                    let name =
-                        terminal.paint(Style::Strong, format!("{:<16}", plain(&remote.name)));
-                    writeln!(terminal, "{name} {}", plain(&remote.url))?;
+                    self.print_listed(terminal, &remote.name, &remote.url)?;
                 }
             }
             Some(RemoteCommand::Add { name, place }) => {
                 let url = absolute(place)?;
                 database.add_remote(name, &url).map_err(failure)?;
-                if self.json {
-                    print_remote(terminal, name, &url)?;
-                } else {
-                    writeln!(terminal, "remote {name} is {}", plain(place))?;
-                }
+                self.print_added(terminal, (name.as_str(), place.as_str()), &url)?;
             }
             Some(RemoteCommand::Remove { name }) => {
                 database.remove_remote(name).map_err(failure)?;
-                if self.json {
-                    let answer = document! { "removed": name.as_str() };
-                    writeln!(terminal, "{}", json(Value::from(&answer)))?;
-                } else {
-                    writeln!(terminal, "removed remote {name}")?;
-                }
+                self.print_removed(terminal, name)?;
             }
         }
         Box::new(opened).close()
+    }
+
+    fn by_server(&self, terminal: &mut Terminal, server: &mut Served) -> Result<(), Failure> {
+        match &self.command {
+            None | Some(RemoteCommand::List) => {
+                let answer = server.execute(&self.database, &document! { "frondRemote": 1_i32 })?;
+                for remote in documents_of(answer.view(), "remotes") {
+                    self.print_listed(terminal, text_of(remote, "name"), text_of(remote, "url"))?;
+                }
+            }
+            Some(RemoteCommand::Add { name, place }) => {
+                check_for_server(place)?;
+                let command = document! { "frondRemote": 1_i32, "name": &**name, "url": &**place };
+                server.execute(&self.database, &command)?;
+                self.print_added(terminal, (name.as_str(), place.as_str()), place)?;
+            }
+            Some(RemoteCommand::Remove { name }) => {
+                let command = document! { "frondRemote": 1_i32, "name": &**name, "remove": true };
+                server.execute(&self.database, &command)?;
+                self.print_removed(terminal, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_listed(&self, terminal: &mut Terminal, name: &str, url: &str) -> Result<(), Failure> {
+        if self.json {
+            return print_remote(terminal, name, url);
+        }
+        let name = terminal.paint(Style::Strong, format!("{:<16}", plain(name)));
+        Ok(writeln!(terminal, "{name} {}", plain(url))?)
+    }
+
+    fn print_added(
+        &self,
+        terminal: &mut Terminal,
+        (name, place): (&str, &str),
+        url: &str,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return print_remote(terminal, name, url);
+        }
+        Ok(writeln!(terminal, "remote {name} is {}", plain(place))?)
+    }
+
+    fn print_removed(&self, terminal: &mut Terminal, name: &str) -> Result<(), Failure> {
+        if self.json {
+            let answer = document! { "removed": name };
+            return Ok(writeln!(terminal, "{}", json(Value::from(&answer)))?);
+        }
+        Ok(writeln!(terminal, "removed remote {name}")?)
+    }
+}
+
+/// Refuses a place that a server can't open for a client.
+fn check_for_server(place: &str) -> Result<(), Failure> {
+    match RemoteUrl::parse(place).map_err(failure)? {
+        RemoteUrl::Directory(_) => Err(Failure::failed(NO_DIRECTORY)),
+        _ => Ok(()),
     }
 }
 
@@ -181,6 +243,14 @@ impl Clone {
     /// [`Failure::Failed`] if the place can't be read, or the database exists.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let place = absolute(&self.place)?;
+        if let Some(mut server) = self.data.server()? {
+            check_for_server(&self.place)?;
+            let mut command = DocumentBuilder::new();
+            command.append("frondClone", Value::Int32(1)).append("from", Value::String(&place));
+            append_depth(&mut command, self.depth);
+            let answer = server.transfer(&self.database, command, &self.connection)?;
+            return self.print(terminal, &served::fetched(answer.view()).build());
+        }
         check_place(&place)?;
         let opened = Embedded::open(&self.data.data, SERVED)?;
         let database = open_database(&opened, &self.database)?;
@@ -190,11 +260,16 @@ impl Clone {
             database.clone_to(&place, &*remote, depth_of(self.depth), &mut |m| progress.show(m));
         let report = report.map_err(failure)?;
         progress.end();
-        if !self.as_json.print(terminal, &fetched(&report).build())? {
-            print_fetched(terminal, &report)?;
+        self.print(terminal, &fetched(&report).build())?;
+        Box::new(opened).close()
+    }
+
+    fn print(&self, terminal: &mut Terminal, report: &DocumentBuf) -> Result<(), Failure> {
+        if !self.as_json.print(terminal, report)? {
+            print_fetched(terminal, report.view())?;
             writeln!(terminal, "cloned into {}", plain(&self.database))?;
         }
-        Box::new(opened).close()
+        Ok(())
     }
 }
 
@@ -233,6 +308,17 @@ impl Fetch {
     /// # Errors
     /// [`Failure::Failed`] if the remote is not known or can't be read.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        if let Some(mut server) = self.data.server()? {
+            let mut command = DocumentBuilder::new();
+            command.append("frondFetch", Value::Int32(1));
+            command.append("remote", Value::String(&self.remote));
+            append_depth(&mut command, self.depth);
+            if self.unshallow {
+                command.append("unshallow", Value::Boolean(true));
+            }
+            let answer = server.transfer(&self.database, command, &self.connection)?;
+            return self.print(terminal, &served::fetched(answer.view()).build());
+        }
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
         let remote = self.connection.open_to_read(&self.remote, &database)?;
@@ -242,10 +328,21 @@ impl Fetch {
         let report = database.fetch_to(&self.remote, &*remote, depth, show);
         let report = report.map_err(failure)?;
         progress.end();
-        if !self.as_json.print(terminal, &fetched(&report).build())? {
-            print_fetched(terminal, &report)?;
-        }
+        self.print(terminal, &fetched(&report).build())?;
         Box::new(opened).close()
+    }
+
+    fn print(&self, terminal: &mut Terminal, report: &DocumentBuf) -> Result<(), Failure> {
+        if !self.as_json.print(terminal, report)? {
+            print_fetched(terminal, report.view())?;
+        }
+        Ok(())
+    }
+}
+
+fn append_depth(command: &mut DocumentBuilder, depth: Option<u64>) {
+    if let Some(depth) = depth {
+        command.append("depth", count_value(depth));
     }
 }
 
@@ -294,26 +391,30 @@ pub(super) fn run_post_hook(opened: &Embedded, occasion: &HookEvent<'_>) {
 }
 
 /// Prints what a fetch brought.
-pub(super) fn print_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
-    for branch in &report.branches {
-        let name = terminal.paint(Style::Strong, plain(&branch.name));
-        let to = terminal.paint(Style::Changed, branch.to);
-        let new = if branch.from.is_none() { "  (new)" } else { "" };
+pub(super) fn print_fetched(terminal: &mut Terminal, report: Document<'_>) -> Result<(), Failure> {
+    let mut is_nothing = true;
+    for branch in documents_of(report, "branches") {
+        let name = terminal.paint(Style::Strong, plain(text_of(branch, "branch")));
+        let to = terminal.paint(Style::Changed, text_of(branch, "to"));
+        let new = if branch.get("from").is_none() { "  (new)" } else { "" };
         writeln!(terminal, "{name} is at {to}{new}")?;
+        is_nothing = false;
     }
-    for tag in &report.tags {
+    let tags = |name| array_of(report, name).iter().filter_map(|tag| tag.as_str());
+    for tag in tags("tags") {
         writeln!(terminal, "tag {}", plain(tag))?;
+        is_nothing = false;
     }
-    for tag in &report.tags_kept {
+    for tag in tags("tagsKept") {
         writeln!(
             terminal,
             "{}: the remote's tag names another commit; what is here stays",
             plain(tag)
         )?;
     }
-    if report.moved.commits > 0 {
-        writeln!(terminal, "{}", moved_text(&report.moved))?;
-    } else if report.branches.is_empty() && report.tags.is_empty() {
+    if count_of(report, "commits") > 0 {
+        writeln!(terminal, "{}", moved_text(report))?;
+    } else if is_nothing {
         writeln!(terminal, "nothing new")?;
     }
     Ok(())

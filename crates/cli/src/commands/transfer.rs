@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use frond_db::Error;
-use frond_doc::DocumentBuilder;
+use frond_doc::{Document, DocumentBuilder};
 use frond_remote::{HttpOptions, RemoteUrl};
 use frond_vcs::Repository;
 use frond_vcs::remote::{Moved, Remote};
@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::backend::is_in_use;
 use crate::failure::{Failure, describe};
-use crate::output::{bytes, count_value, counted, grouped};
+use crate::output::{bytes, count_of, count_value, counted, grouped};
 use crate::text_file;
 
 /// Holds a token for servers that ask for one.
@@ -142,13 +142,13 @@ pub fn failure(error: Error) -> Failure {
     Failure::failed(error.message)
 }
 
-/// How much has moved, in words.
-pub fn moved_text(moved: &Moved) -> String {
+/// How much has moved, in words, as a report has it.
+pub fn moved_text(report: Document<'_>) -> String {
     format!(
         "{}, {}, {}",
-        counted(moved.commits, "commit"),
-        counted(moved.chunks, "chunk"),
-        bytes(moved.bytes)
+        counted(count_of(report, "commits"), "commit"),
+        counted(count_of(report, "chunks"), "chunk"),
+        bytes(count_of(report, "bytes"))
     )
 }
 

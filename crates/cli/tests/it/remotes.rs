@@ -105,3 +105,50 @@ fn all_branches_are_pushed() {
     let ran = frond(&directory, "push bare --all");
     assert!(ran.code == 1 && ran.err.contains("no branch of bare has a commit"), "{ran:?}");
 }
+
+/// What this process does on a directory, the server that has it does, and it is printed alike.
+#[test]
+fn a_server_on_the_data_directory_does_it_itself() {
+    let directory = Directory::new();
+    let write = |data: &str, document: &str| {
+        let line = format!("import -d shop -c items --mode upsert --commit {data} --data {data}");
+        frond_with(&directory, &line, document).ok();
+    };
+    write("far", "{\"_id\":1}");
+    let serve = |data: &str| {
+        let listen = "--listen 127.0.0.1:0 --remote-listen 127.0.0.1:0";
+        Server::start(&directory, &format!("serve --data {data} {listen}"))
+    };
+    let (far, _near) = (serve("far"), serve("near"));
+    let place = format!("http://{}/shop", far.address);
+    let run = |line: &str| frond(&directory, &format!("{line} --data near"));
+    let cloned = run(&format!("clone {place} shop")).ok();
+    assert!(cloned.starts_with("origin/main is at ") && cloned.contains("  (new)\n1 commit, "));
+    assert!(cloned.ends_with("cloned into shop\n"), "{cloned}");
+    assert_eq!(run("remote shop").ok(), format!("origin           {place}\n"));
+    assert_eq!(run("fetch shop").ok(), "nothing new\n");
+    write("near", "{\"_id\":2}");
+    let pushed = run("push shop").ok();
+    assert!(pushed.starts_with("main of origin is at ") && pushed.contains(" now (1 commit, "));
+    assert!(run("push shop --all").ok().ends_with(" already\n"));
+    write("far", "{\"_id\":3}");
+    let pulled = run("pull shop --json").ok();
+    assert!(
+        pulled.starts_with("{\"branches\":[{\"branch\":\"origin/main\",\"from\":\""),
+        "{pulled}"
+    );
+    assert!(pulled.contains("\"commits\":1,") && pulled.contains("\"result\":\"fastForward\""));
+    write("far", "{\"_id\":1,\"price\":4}");
+    write("near", "{\"_id\":1,\"price\":5}");
+    let refused = run("push shop").fails(1);
+    assert!(refused.contains("has commits that this branch lacks"), "{refused}");
+    let ran = run("pull shop");
+    assert!(ran.code == 1 && ran.out.starts_with("Conflicts wait to be resolved:"), "{ran:?}");
+    run("resolve shop --all --theirs").ok();
+    run("merge shop --continue").ok();
+    assert!(run("push shop").ok().contains(" now (2 commits, "));
+    let error = run("remote shop add disk ./plain").fails(1);
+    assert!(error.contains("stop it first, or name http"), "{error}");
+    assert_eq!(run("remote shop remove origin").ok(), "removed remote origin\n");
+    assert!(run("fetch shop").fails(1).contains("no remote origin"));
+}

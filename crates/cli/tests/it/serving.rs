@@ -221,15 +221,16 @@ fn a_running_server_is_used_by_its_address() {
         ("backup place", "--from http://"),
         ("fsck", "stop it first"),
         ("salvage --to saved", "stop it first"),
-        ("push shop", "frondPush"),
-        ("fetch shop", "frondFetch"),
-        ("clone . other", "frondClone"),
         ("serve --listen 127.0.0.1:0", "another --data"),
     ] {
         let error = frond(&directory, line).fails(1);
         assert!(error.contains("in use by another process"), "{line}: {error}");
         assert!(error.contains(advice) && !error.contains("--uri"), "{line}: {error}");
     }
+    // The server does what needs no other directory.
+    assert!(frond(&directory, "push shop").fails(1).contains("no remote origin"));
+    let error = frond(&directory, "clone . other").fails(1);
+    assert!(error.contains("stop it first, or name http"), "{error}");
     let error =
         frond(&directory, &format!("serve --data new --listen {}", server.address)).fails(1);
     assert!(

@@ -149,6 +149,9 @@ pub fn push(request: &Request<'_>) -> Answer {
     answer.append("commitId", Value::String(&report.to.to_string()));
     append_tags(&mut answer, "tags", &report.tags);
     append_moved(&mut answer, &report.moved);
+    if !report.damages.is_empty() {
+        answer.append("mended", Value::Int64(long(report.mended)));
+    }
     occasion.facts.push(("commitId", report.to.to_string()));
     request.server.hooks.after(&occasion, &mut answer);
     Ok(answer)
