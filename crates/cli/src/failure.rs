@@ -2,12 +2,14 @@
 //!
 //! Messages are lower case and say what to do next where we know it.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
-use frond_doc::DocumentBuf;
+use frond_db::date::WrittenDate;
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use crate::notice::print;
+use crate::notice::{print, print_json};
 
 /// The code of a full disk, and what to do then.
 const OUT_OF_DISK_SPACE: i64 = 14031;
@@ -18,6 +20,7 @@ pub const NAMESPACE_NOT_FOUND: i64 = 26;
 /// The code of most commands for a version that isn't there, and how their messages begin.
 const BAD_VALUE: i64 = 2;
 const NO_VERSION: &str = "no branch or revision ";
+const AS_DATE: &str = "; where a branch was by a date is main@{yesterday}, main@{2026-11-20}";
 /// What such an error names, and where to look for those there are.
 const LISTED: &[(&str, &str)] = &[
     (NO_VERSION, "; frond branch DATABASE lists the branches, frond tag DATABASE the tags"),
@@ -26,7 +29,24 @@ const LISTED: &[(&str, &str)] = &[
     ("no remote ", ""),
     ("versioned collection ", "; frond ls DATABASE lists the collections"),
     ("no collection ", "; frond ls DATABASE lists the collections"),
+    (
+        "doesn't exist yet",
+        "; frond ls lists databases, frond reflog DATABASE --dropped those that were dropped",
+    ),
     ("", "; frond ls lists databases, frond branch DATABASE branches"),
+];
+
+/// The code of a name that no database can have, and what such a name was meant for.
+const INVALID_NAMESPACE: i64 = 73;
+const APART: &str = "; a collection is named apart from its database: frond diff shop -c items, \
+                     frond blame shop items/1";
+
+/// The code of what there is already.
+const NAMESPACE_EXISTS: i64 = 48;
+/// What can be done where a name is taken, by the beginning of the message.
+const TAKEN: &[(&str, &str)] = &[
+    ("tag ", "; --force moves it"),
+    ("branch ", "; frond branch DATABASE lists the branches, --move renames one"),
 ];
 
 /// The code where a server wants a user, and how to name one.
@@ -96,10 +116,52 @@ impl Failure {
     }
 
     /// Prints it on standard error.
-    pub fn print(&self) {
-        if !matches!(self, Failure::Reported) {
-            print(format_args!("frond: {self}"));
+    pub fn print(&self, form: ErrorForm) {
+        match (self, form) {
+            (Failure::Reported, _) => {}
+            (_, ErrorForm::Text) => print(format_args!("frond: {}", self.text())),
+            (_, ErrorForm::Json) => print_json(&self.document()),
         }
+    }
+
+    /// The message, without the numbers that the operating system gives its reasons.
+    fn text(&self) -> String {
+        let message = self.to_string();
+        let mut parts = message.split(" (os error ");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| text + part.split_once(')').map_or("", |(_, rest)| rest))
+    }
+
+    /// The message and the exit code; of what the database refused, also MongoDB's code.
+    fn document(&self) -> DocumentBuf {
+        let mut document = DocumentBuilder::new();
+        document.append("errmsg", Value::String(&self.text()));
+        if let Failure::Refused { code, answer, .. } = self {
+            document.append("code", i32::try_from(*code).map_or(Value::Int64(*code), Value::Int32));
+            if let Some(name) = answer.get("codeName") {
+                document.append("codeName", name);
+            }
+        }
+        document.append("exitCode", Value::Int32(self.exit_code().into()));
+        document.build()
+    }
+}
+
+/// The form in which an error is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorForm {
+    /// A line for people.
+    Text,
+    /// A line of JSON, last on standard error: what stands before it is progress and notices.
+    Json,
+}
+
+impl ErrorForm {
+    /// The form that a command line asks for: wrong arguments are reported in it, too, so that it
+    /// is read before they are understood. What stands behind `--` is another program's.
+    pub fn of(arguments: impl Iterator<Item = OsString>) -> ErrorForm {
+        let mut own = arguments.skip(1).take_while(|word| word != "--");
+        if own.any(|word| word == "--json") { ErrorForm::Json } else { ErrorForm::Text }
     }
 }
 
@@ -112,8 +174,12 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-/// The command that lists what there is of the kind that an error names.
+/// The command that lists what there is of the kind that an error names; or how a date is written.
 fn where_to_look(message: &str) -> &'static str {
+    let version = message.strip_prefix(NO_VERSION).and_then(|rest| rest.rsplit_once(" in "));
+    if version.is_some_and(|(version, _)| WrittenDate::read(version, 0).is_some()) {
+        return AS_DATE;
+    }
     let found = LISTED.iter().find(|(named, _)| message.contains(named));
     found.map_or("", |(_, hint)| hint)
 }
@@ -131,6 +197,11 @@ impl fmt::Display for Failure {
                     OUT_OF_DISK_SPACE => FULL,
                     NAMESPACE_NOT_FOUND => where_to_look(message),
                     BAD_VALUE if message.starts_with(NO_VERSION) => where_to_look(message),
+                    NAMESPACE_EXISTS => {
+                        let taken = TAKEN.iter().find(|(named, _)| message.starts_with(named));
+                        taken.map_or("", |(_, advice)| advice)
+                    }
+                    INVALID_NAMESPACE if message.ends_with("' is not allowed") => APART,
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
                     _ => "",
                 })

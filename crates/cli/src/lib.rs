@@ -36,7 +36,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use crate::commands::serve::configuration::Configuration;
 use crate::commands::serve::hidden_password;
 use crate::commands::serve::mongod::{self, Invocation};
-use crate::failure::Failure;
+use crate::failure::{ErrorForm, Failure};
 use crate::notice::print;
 use crate::terminal::{Colour, Terminal};
 
@@ -157,10 +157,11 @@ pub fn main() -> ExitCode {
         // An error ends it, which its parent sees.
         return frond_script::worker::run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
-    let cli = match read_arguments() {
+    let error_form = ErrorForm::of(std::env::args_os());
+    let cli = match read_arguments(error_form) {
         Ok(cli) => cli,
         Err(failure) => {
-            failure.print();
+            failure.print(error_form);
             return ExitCode::from(failure.exit_code());
         }
     };
@@ -172,14 +173,14 @@ pub fn main() -> ExitCode {
     match done.and(finished) {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.print();
+            failure.print(error_form);
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
 /// Reads the command line; what serves also has a file and the environment, or mongod's options.
-fn read_arguments() -> Result<Cli, Failure> {
+fn read_arguments(error_form: ErrorForm) -> Result<Cli, Failure> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     hidden_password::hide(&arguments)?;
     let as_mongod = match mongod::arguments_of(&arguments).map(mongod::read).transpose()? {
@@ -202,7 +203,7 @@ fn read_arguments() -> Result<Cli, Failure> {
         }
         let command = arguments.get(1).and_then(|word| word.to_str()).map(str::to_owned);
         let parsed = Cli::try_parse_from(arguments);
-        return Ok(parsed.unwrap_or_else(|error| refuse(error, command.as_deref())));
+        return parsed.or_else(|error| refuse(error, command.as_deref(), error_form));
     }
     read_serve_line(arguments, as_mongod)
 }
@@ -210,16 +211,15 @@ fn read_arguments() -> Result<Cli, Failure> {
 fn read_serve_line(arguments: Vec<OsString>, as_mongod: bool) -> Result<Cli, Failure> {
     let configuration = Configuration::read(arguments, std::env::vars_os())?;
     let words = configuration.arguments.iter().skip(1);
-    let line = ServeLine::try_parse_from(words).unwrap_or_else(|error| {
+    let line = ServeLine::try_parse_from(words).unwrap_or_else(|mut error| {
+        let meant = other_tools::correct(&mut error, Some("serve"));
         let _ = error.print();
         if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
             && let Some(origin) = configuration.origin_of(argument)
         {
             print(format_args!("\n  {argument} comes from {origin}"));
-        } else if is_of_mongod(&error) {
-            print(format_args!(
-                "\n  frond mongod takes mongod's options; here they are --listen and --data"
-            ));
+        } else if let Some(meant) = meant {
+            print(format_args!("\n  {meant}"));
         }
         std::process::exit(error.exit_code())
     });
@@ -228,13 +228,6 @@ fn read_serve_line(arguments: Vec<OsString>, as_mongod: bool) -> Result<Cli, Fai
     serve.as_mongod = as_mongod;
     serve.take_begun_set()?;
     Ok(Cli { global: line.global, command: Command::Serve(Box::new(serve)) })
-}
-
-/// Whether what isn't known is one of mongod's options that users of it type first.
-fn is_of_mongod(error: &clap::Error) -> bool {
-    const OPTIONS: [&str; 4] = ["--port", "--dbpath", "--bind_ip", "--replSet"];
-    matches!(error.get(ContextKind::InvalidArg),
-        Some(ContextValue::String(argument)) if OPTIONS.contains(&argument.as_str()))
 }
 
 /// Moves options of every command, or of most, that stand before the command's name behind it.
@@ -264,14 +257,33 @@ fn name_limit(arguments: &mut [OsString]) {
 }
 
 /// Ends the process: help was asked for, or the arguments are wrong (exit code 2).
-fn refuse(mut error: clap::Error, command: Option<&str>) -> ! {
+///
+/// # Errors
+/// [`Failure::Usage`] for a program that reads JSON: what is wrong, and what was meant.
+fn refuse(
+    mut error: clap::Error,
+    command: Option<&str>,
+    error_form: ErrorForm,
+) -> Result<Cli, Failure> {
     let meant = other_tools::correct(&mut error, command);
+    if error.use_stderr() && error_form == ErrorForm::Json {
+        let wrong = first_paragraph(&error.render().to_string());
+        let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
+        return Err(Failure::Usage(wrong + &meant));
+    }
     // As clap itself does it: a message that can't be written is dropped.
     let _ = error.print();
     if let Some(meant) = meant {
         print(format_args!("\n  {meant}"));
     }
     std::process::exit(error.exit_code())
+}
+
+/// What a message of the parser says is wrong, on one line.
+fn first_paragraph(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let lines = message.lines().map(str::trim).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {

@@ -120,6 +120,10 @@ impl RemoteUrl {
                 }
                 Ok(RemoteUrl::Http(text.trim_end_matches('/').to_owned()))
             }
+            "mongodb" | "mongodb+srv" => Err(wrong(
+                "that is for drivers: frond serve --remote-listen HOST:PORT serves databases to be \
+                 cloned, as http://HOST:PORT/DATABASE; frond follow copies one of a MongoDB",
+            )),
             _ => match Protocol::ALL.into_iter().find(|protocol| protocol.scheme() == scheme) {
                 Some(protocol) => BucketUrl::of(protocol, rest)
                     .map(RemoteUrl::Bucket)

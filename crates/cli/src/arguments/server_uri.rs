@@ -143,6 +143,9 @@ fn address_of(host: &str) -> Result<String, Failure> {
     if host.is_empty() {
         return Err(wrong());
     }
+    if host.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Failure::Usage(format!("--uri: {host} is a port alone: use 127.0.0.1:{host}")));
+    }
     match host.starts_with('/') || after_host.contains(':') {
         true => Ok(host),
         false => Ok(format!("{host}:27017")),
@@ -208,7 +211,9 @@ mod tests {
             addresses.extend(server.others);
             assert_eq!(addresses.join(" "), expected, "{uri}");
         }
-        for uri in ["", "a:1,,b:2", "mongodb+srv://a", "a/?", "a/b?tlsInsecure=true", "a/b?x"] {
+        for uri in
+            ["", "27018", "a:1,,b:2", "mongodb+srv://a", "a/?", "a/b?tlsInsecure=true", "a/b?x"]
+        {
             assert_eq!(ServerUri::parse(uri, None).is_err(), uri != "a/?", "{uri}");
         }
     }

@@ -319,7 +319,8 @@ fn remotes_of(uri: &str) -> Result<String, Failure> {
     let frond = part(part(answer.view(), "parsed").view(), "frond");
     let listen = text_of(frond.view(), "remoteListen");
     let (host, port) = listen.rsplit_once(':').unwrap_or((listen, ""));
-    let advice = "start it with --remote-listen HOST:PORT and --remote-token-file FILE";
+    let advice = "openssl rand -hex 32 > token, start it with --remote-listen 127.0.0.1:4224 \
+                  --remote-token-file token, then back up with --token-file token";
     if port.is_empty() {
         // Not as it was given: there may be a password in it.
         let at = &server.address;
@@ -446,8 +447,9 @@ pub fn restore(
 }
 
 /// The advice where a server runs on the data directory.
-const SERVED: &str = "stop it first, or back it up while it serves: frond serve --remote-listen HOST:PORT, \
-                      then frond backup PLACE --from http://HOST:PORT";
+const SERVED: &str = "stop it first, or back it up while it serves: openssl rand -hex 32 > token, start it \
+                      with --remote-listen 127.0.0.1:4224 --remote-token-file token, then frond backup \
+                      PLACE --from http://127.0.0.1:4224 --token-file token";
 
 /// Makes a database, or a collection, in `directory` what a backup at `place` has of it.
 ///

@@ -325,6 +325,8 @@ pub fn left_out(row: Document<'_>, name: &str) -> Option<String> {
 /// The differences in one collection.
 struct Counts {
     collection: String,
+    /// What happened to the collection itself: `added`, `removed`, or nothing.
+    itself: &'static str,
     added: u64,
     removed: u64,
     modified: u64,
@@ -336,7 +338,8 @@ fn count(counts: &mut Vec<Counts>, row: Document<'_>) {
     let collection = text_of(row, "collection");
     if counts.last().is_none_or(|last| last.collection != collection) {
         let collection = collection.to_owned();
-        counts.push(Counts { collection, added: 0, removed: 0, modified: 0, others: 0 });
+        let (added, removed, modified) = (0, 0, 0);
+        counts.push(Counts { collection, itself: "", added, removed, modified, others: 0 });
     }
     let Some(last) = counts.last_mut() else { return };
     match (text_of(row, "kind"), text_of(row, "change")) {
@@ -344,6 +347,8 @@ fn count(counts: &mut Vec<Counts>, row: Document<'_>) {
         ("document", "removed") => last.removed += 1,
         ("document", _) => last.modified += 1,
         ("index" | "options", _) => last.others += 1,
+        ("collection", "added") => last.itself = "new collection",
+        ("collection", "removed") => last.itself = "dropped",
         _ => {}
     }
 }
@@ -367,6 +372,9 @@ fn print_counts(terminal: &mut Terminal, counts: &[Counts]) -> Result<(), Failur
         }
         if each.others > 0 {
             parts.push(counted(each.others, "index change"));
+        }
+        if parts.is_empty() {
+            parts.push(each.itself.to_owned());
         }
         writeln!(terminal, " {:width$} | {}", name_of(each), parts.join(", "))?;
     }

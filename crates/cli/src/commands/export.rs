@@ -25,7 +25,7 @@ Examples:
   frond export -d shop -c items > items.jsonl
   frond export -d shop@main~2 -c items --format array -o items.json
   frond export -d shop -c items --format csv --fields _id,name,address.city
-  frond export -d shop@main~2 -c items --format parquet -o items.parquet
+  frond export -d shop@main~2 -c items -o items.parquet
   frond export -d shop -c items --query '{\"price\": {\"$gt\": 100}}'
 
 Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type \
@@ -34,6 +34,10 @@ numbers of several types become one type if that changes none of them.";
 
 /// The code of what can't be done with a view.
 const COMMAND_NOT_SUPPORTED_ON_VIEW: i64 = 166;
+
+/// What names of compressed files end in, and the program that compresses so.
+const COMPRESSORS: [(&str, &str); 4] =
+    [("bz2", "bzip2"), ("gz", "gzip"), ("xz", "xz"), ("zst", "zstd")];
 
 /// How the documents are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -60,13 +64,13 @@ pub struct Export {
     #[arg(short, long)]
     collection: String,
 
-    /// File to write; by default standard output
+    /// File to write; - or nothing writes standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Format of the output
-    #[arg(long, value_enum, default_value = "json")]
-    format: Format,
+    /// Format of the output; by default what the file's name ends in, or else json
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
     /// Only these fields (dotted paths), separated by commas; the columns of CSV
     #[arg(short, long, value_delimiter = ',', value_name = "FIELD,...")]
@@ -92,26 +96,27 @@ impl Export {
     /// file can't be written.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.target.prepare_to_stream();
-        if self.format == Format::Csv && self.fields.is_empty() {
+        let format = self.format()?;
+        if format == Format::Csv && self.fields.is_empty() {
             return Err(Failure::Usage(
-                "--format csv needs --fields: which columns, in which order".to_owned(),
+                "CSV needs --fields: which columns, in which order".to_owned(),
             ));
         }
-        if self.out.is_none() && is_output_closed() {
+        if self.file().is_none() && is_output_closed() {
             return Err(Failure::failed("output: it is closed: --out names a file"));
         }
-        let command = self.command()?;
+        let command = self.command(format)?;
         let mut backend = self.target.open_to_stream()?;
-        let count = match &self.out {
+        let count = match self.file() {
             None => {
-                let written = self.write(&mut *backend, &command, terminal);
+                let written = self.write(&mut *backend, &command, format, terminal);
                 let written = written.and_then(|count| terminal.finish().map(|()| count));
                 written.map_err(cut_short)?
             }
             Some(path) => {
                 let in_file = |error| Failure::file(&path.display().to_string(), &error);
                 let mut file = WholeFile::begin(path).map_err(in_file)?;
-                let count = self.write(&mut *backend, &command, &mut file);
+                let count = self.write(&mut *backend, &command, format, &mut file);
                 let count = count.map_err(|failure| file.failure().map_or(failure, in_file))?;
                 if count == 0 {
                     self.check_database(&mut *backend)?;
@@ -120,7 +125,7 @@ impl Export {
                 count
             }
         };
-        if count == 0 && self.out.is_none() {
+        if count == 0 && self.file().is_none() {
             self.check_database(&mut *backend)?;
         }
         let why = match count == 0 && !self.collection_exists(&mut *backend)? {
@@ -129,6 +134,35 @@ impl Export {
         };
         print(format_args!("exported {}{why}", counted(count, "document")));
         backend.close()
+    }
+
+    /// The file to write; `None`: standard output.
+    fn file(&self) -> Option<&std::path::Path> {
+        self.out.as_deref().filter(|path| path.as_os_str() != "-")
+    }
+
+    /// The format that was named, or else that of the file's name.
+    fn format(&self) -> Result<Format, Failure> {
+        if let Some(format) = self.format {
+            return Ok(format);
+        }
+        let extension = self.file().and_then(|path| path.extension());
+        let extension = extension.unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        if let Some((_, program)) = COMPRESSORS.iter().find(|(named, _)| *named == extension) {
+            let (database, collection) = (&self.database, &self.collection);
+            return Err(Failure::Usage(format!(
+                "frond export compresses nothing: pipe it, as in  frond export -d {database} \
+                 -c {collection} | {program} > FILE.{extension}"
+            )));
+        }
+        match extension.as_str() {
+            "csv" => Ok(Format::Csv),
+            "parquet" => Ok(Format::Parquet),
+            "tsv" | "bson" | "xlsx" => Err(Failure::Usage(format!(
+                "{extension} isn't written: --format json, array, csv or parquet says what is"
+            ))),
+            _ => Ok(Format::Json),
+        }
     }
 
     /// Fails if there is no such database: it has no collections and is no error to a reader, but
@@ -150,7 +184,7 @@ impl Export {
         Ok(is_there)
     }
 
-    fn command(&self) -> Result<DocumentBuf, Failure> {
+    fn command(&self, format: Format) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
         command.append("find", Value::String(&self.collection));
         if let Some(query) = &self.query {
@@ -160,7 +194,7 @@ impl Export {
         }
         if !self.fields.is_empty() {
             command.begin_document("projection");
-            if !self.fields.iter().any(|field| field == "_id") && self.format == Format::Csv {
+            if !self.fields.iter().any(|field| field == "_id") && format == Format::Csv {
                 command.append("_id", Value::Int32(0));
             }
             for field in &self.fields {
@@ -176,9 +210,10 @@ impl Export {
         &self,
         backend: &mut dyn Backend,
         command: &DocumentBuf,
+        format: Format,
         out: &mut dyn Write,
     ) -> Result<u64, Failure> {
-        match self.format {
+        match format {
             Format::Json => self.write_json(backend, command, out, ["", "\n", "\n", ""]),
             Format::Array => self.write_json(backend, command, out, ["[", "\n", ",\n", "]\n"]),
             Format::Csv => self.write_csv(backend, command, out),
@@ -255,7 +290,7 @@ impl Export {
         command: &DocumentBuf,
         out: &mut dyn Write,
     ) -> Result<u64, Failure> {
-        let beside = self.out.as_deref().and_then(|path| path.parent());
+        let beside = self.file().and_then(|path| path.parent());
         let beside = beside.map(|directory| match directory.as_os_str().is_empty() {
             true => std::path::Path::new("."),
             false => directory,

@@ -31,7 +31,7 @@ Examples:
   frond log shop -S '\"lamp\"'                  commits that added or removed that string
   frond log shop --author ada --since '2 weeks ago'
 
-Dates are YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ, in UTC, yesterday, or '3 days ago'.";
+Dates are YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ, in UTC, today, tuesday, or '3 days ago'.";
 
 /// List the versions of a database, newest first
 #[derive(clap::Args)]
@@ -235,7 +235,7 @@ pub fn parse_date(text: &str) -> Result<i64, Failure> {
 fn written_date(text: &str) -> Result<WrittenDate, Failure> {
     WrittenDate::read(text, jiff::Timestamp::now().as_millisecond()).ok_or_else(|| {
         Failure::Usage(format!(
-            "{text} is not a date: use YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday or '3 days ago'"
+            "{text} is not a date: use YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, today, tuesday or '3 days ago'"
         ))
     })
 }

@@ -56,7 +56,7 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<u64> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    page.extend_from_slice(synopsis(command).as_bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if command.has_subcommands() {
@@ -70,6 +70,14 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<u64> {
         count += write_pages(inner, directory)?;
     }
     Ok(count)
+}
+
+/// The lines that `--help` begins with. (The generator's own name each option, without its value,
+/// and before what the command is about.)
+fn synopsis(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let lines = usage.trim_start_matches("Usage:").lines().map(|line| escaped(line.trim()));
+    format!(".SH SYNOPSIS\n.nf\n{}.fi\n", lines.collect::<String>())
 }
 
 /// The sections of what stands below the options.

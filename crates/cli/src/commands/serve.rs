@@ -55,8 +55,8 @@ Examples:
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \\
       --remote-tls-cert cert.pem --remote-tls-key key.pem
   frond serve --store s3://bucket/prefix           packs live in the bucket, the disk keeps the log
-  frond serve --data reader --store s3://bucket/prefix --store-read-only      beside that server
                                                    and 10 GB of what is read
+  frond serve --data reader --store s3://bucket/prefix --store-read-only      beside that server
   frond mongod --port 27017 --dbpath data          with mongod's options
 
 Each option may also be set in the environment (FROND_LISTEN for --listen) or in the file that --config \

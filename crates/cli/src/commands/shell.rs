@@ -9,9 +9,11 @@
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use frond_doc::{Value, document};
+use frond_server::announced::socket_of;
 use frond_server::{Client, MONGOSH_SCRIPT};
 
 use crate::arguments::login_name;
@@ -28,6 +30,8 @@ const LOGIN_NAME_VARIABLE: &str = "FROND_LOGIN_NAME";
 /// Connects to it.
 const CONNECT_SCRIPT: &str =
     "db = connect(process.env.FROND_SHELL_URI); delete process.env.FROND_SHELL_URI; undefined";
+/// The server where neither a data directory nor an address leads to one.
+const DEFAULT_SERVER: &str = "127.0.0.1:27017";
 /// The shell's command.
 const MONGOSH: &str = "mongosh";
 const HOW_TO_GET_IT: &str = "npm install --global mongosh, or https://www.mongodb.com/try/download/shell; frond shell \
@@ -35,7 +39,7 @@ const HOW_TO_GET_IT: &str = "npm install --global mongosh, or https://www.mongod
 
 const EXAMPLES: &str = "\
 Examples:
-  frond shell                              the server on 127.0.0.1:27017
+  frond shell                              the server of ./frond-data, or on 127.0.0.1:27017
   frond shell shop@sale --uri 127.0.0.1:27117
   frond shell shop --eval 'db.log(5)'      print that, and exit
   frond shell -- --tls --tlsCAFile ca.pem  with options of mongosh
@@ -51,11 +55,15 @@ pub struct Shell {
     /// Database to begin with, or DATABASE@VERSION; otherwise what the URI names, or test
     database: Option<String>,
 
-    /// The server, as HOST:PORT or as any connection string that mongosh takes. With a user,
-    /// FROND_PASSWORD may hold the password; with a password, mongosh's options for the connection
-    /// have no effect
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
-    uri: String,
+    /// Data directory whose server to talk to, if one runs there without logins
+    #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "uri")]
+    data: PathBuf,
+
+    /// The server, as HOST:PORT or as any connection string that mongosh takes; by default that of
+    /// --data, or else 127.0.0.1:27017. With a user, FROND_PASSWORD may hold the password; with a
+    /// password, mongosh's options for the connection have no effect
+    #[arg(long, value_name = "HOST:PORT")]
+    uri: Option<String>,
 
     /// Run this and exit; may be repeated, and the value of the last one is printed
     #[arg(long, value_name = "JAVASCRIPT")]
@@ -83,8 +91,9 @@ impl Shell {
         if self.print_script {
             return Ok(write!(terminal, "{MONGOSH_SCRIPT}")?);
         }
-        self.check_server()?;
-        let mut mongosh = self.command();
+        let uri = self.uri();
+        self.check_server(&uri)?;
+        let mut mongosh = self.command(uri);
         // Returns only if it didn't become mongosh.
         let error = mongosh.exec();
         Err(match error.kind() {
@@ -95,11 +104,19 @@ impl Shell {
         })
     }
 
-    fn command(&self) -> Command {
+    /// The server that was named, or the one that the other commands would ask.
+    fn uri(&self) -> String {
+        self.uri.clone().unwrap_or_else(|| match socket_of(&self.data) {
+            Some(socket) => format!("mongodb://{}/", percent_encoded(&socket.to_string_lossy())),
+            None => DEFAULT_SERVER.to_owned(),
+        })
+    }
+
+    fn command(&self, uri: String) -> Command {
         let mut mongosh = Command::new(MONGOSH);
-        let is_whole = self.uri.starts_with("mongodb:") || self.uri.starts_with("mongodb+srv:");
+        let is_whole = uri.starts_with("mongodb:") || uri.starts_with("mongodb+srv:");
         // A bare HOST:PORT would do, but one with a user would be taken for a file.
-        let uri = if is_whole { self.uri.clone() } else { format!("mongodb://{}", self.uri) };
+        let uri = if is_whole { uri } else { format!("mongodb://{uri}") };
         match with_password(&uri, std::env::var("FROND_PASSWORD").ok()) {
             Some(whole) => {
                 mongosh.env(URI_VARIABLE, whole).args(["--nodb", "--eval", CONNECT_SCRIPT]);
@@ -128,9 +145,12 @@ impl Shell {
 
     /// Asks the server what it is, where that can be done without a login and without TLS; else
     /// mongosh finds out.
-    fn check_server(&self) -> Result<(), Failure> {
+    fn check_server(&self, uri: &str) -> Result<(), Failure> {
+        if uri.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Failure::Usage(format!("--uri: {uri} is a port alone: 127.0.0.1:{uri}")));
+        }
         // No password is needed to ask.
-        let Ok(server) = ServerUri::parse(&self.uri, Some(String::new())) else { return Ok(()) };
+        let Ok(server) = ServerUri::parse(uri, Some(String::new())) else { return Ok(()) };
         let is_plain = server.tls.is_none() && server.others.is_empty();
         if !self.options.is_empty() || !is_plain {
             return Ok(());

@@ -4,12 +4,13 @@ mod of_author;
 
 use std::io::Write;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuilder, Value, document};
 
 use crate::arguments::{Answer, Author, Target};
+use crate::backend::Backend;
 use crate::commands::merge::print_set_aside;
-use crate::failure::Failure;
-use crate::output::{plain, text_of};
+use crate::failure::{Failure, NAMESPACE_NOT_FOUND};
+use crate::output::{documents_of, json, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -23,7 +24,8 @@ Examples:
   frond undo shop --user agent --since '2 hours ago'    everything that agent committed since then
 
 Undoing a commit leaves its changes uncommitted; what a merge or a reset replaced comes back as it was. \
-Nothing is lost: an undo can be undone.
+Nothing is lost: an undo can be undone. Writes that were never committed aren't undone by this: frond \
+restore and frond reset --hard take them back.
 
 With --user each of the author's commits is reverted, newest first, by a commit of its own. What others \
 have changed since is a conflict: once it is resolved, the same command continues.";
@@ -52,7 +54,7 @@ pub struct Undo {
     #[arg(conflicts_with_all = ["branch", "change", "dropped"])]
     user: Option<String>,
 
-    /// Only commits since then: YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday, 3 days ago
+    /// Only commits since then: YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, today, tuesday, 3 days ago
     #[arg(long, value_name = "TIME", requires = "user")]
     since: Option<String>,
 
@@ -87,6 +89,9 @@ impl Undo {
             command.append("change", Value::Int64(change));
         }
         let mut backend = self.target.open()?;
+        if self.branch.is_none() && self.change.is_none() && self.dropped.is_none() {
+            self.check_committed(&mut *backend)?;
+        }
         let answer = backend.execute(&self.database, &command.build())?;
         if self.as_json.print(terminal, &answer)? {
             return backend.close();
@@ -109,5 +114,35 @@ impl Undo {
             }
         }
         backend.close()
+    }
+
+    /// Refuses to undo a commit behind which something was written: what was done last are these
+    /// writes, which no change of the branch has, and an undo would leave them.
+    fn check_committed(&self, backend: &mut dyn Backend) -> Result<(), Failure> {
+        let database = &self.database;
+        let status = document! { "frondStatus": 1_i32 };
+        let status = match backend.execute(database, &status) {
+            // It was dropped, perhaps: that is to be undone.
+            Err(Failure::Refused { code: NAMESPACE_NOT_FOUND, .. }) => return Ok(()),
+            status => status?,
+        };
+        if !status.get("dirty").is_some_and(|dirty| dirty.is_truthy()) {
+            return Ok(());
+        }
+        let reflog = document! { "frondReflog": 1_i32, "limit": 1_i32 };
+        let reflog = backend.execute(database, &reflog)?;
+        let newest = documents_of(reflog.view(), "changes").next();
+        let is_commit = |change: &Document<'_>| {
+            change.get("undid").is_none() && text_of(*change, "why").starts_with("commit")
+        };
+        let Some(newest) = newest.filter(is_commit) else { return Ok(()) };
+        let why = plain(text_of(newest, "why"));
+        let number = newest.get("change").map(json).unwrap_or_default();
+        Err(Failure::failed(format!(
+            "nothing is undone: {database} has changes that are not committed (frond diff \
+             {database}), and this would undo the commit before them ({why}). frond restore \
+             {database} COLLECTION and frond reset {database} --hard take the changes back; frond \
+             undo {database} --change {number} undoes the commit and keeps them"
+        )))
     }
 }

@@ -10,6 +10,7 @@ const README: &str = include_str!("../../../../README.md");
 const PAGES: &[(&str, &str, usize)] = &[
     ("five-minutes", include_str!("../../../../docs/five-minutes.md"), 7),
     ("conflicts", include_str!("../../../../docs/conflicts.md"), 8),
+    ("recipes", include_str!("../../../../docs/recipes.md"), 20),
     ("tests", include_str!("../../../../docs/tests.md"), 4),
     ("from-mongodb", include_str!("../../../../docs/from-mongodb.md"), 2),
     ("from-git", include_str!("../../../../docs/from-git.md"), 9),

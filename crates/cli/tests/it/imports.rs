@@ -15,6 +15,31 @@ fn round_trip(input: &str, import: &str, export: &str) -> String {
     frond(&directory, &format!("{EXPORT} {export}")).ok()
 }
 
+/// A file's name says what it holds, as it does for an import.
+#[test]
+fn an_export_goes_by_the_name_of_its_file() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c cups", "{\"_id\":7,\"ml\":250}\n{\"_id\":8}").ok();
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    frond(&directory, "export -d shop -c cups -f _id,ml -o cups.CSV").ok();
+    assert_eq!(read("cups.CSV"), "_id,ml\n7,250\n8,\n");
+    frond(&directory, "export -d shop -c cups -o cups.parquet").ok();
+    let again = frond(&directory, "import cups.parquet -d shop -c mugs").ok();
+    assert!(again.contains("imported 2 documents"), "{again}");
+    frond(&directory, "export -d shop -c cups --format json -o cups.csv").ok();
+    assert_eq!(read("cups.csv"), "{\"_id\":7,\"ml\":250}\n{\"_id\":8}\n");
+    let printed = frond(&directory, "export -d shop -c cups -q {\"_id\":8} -o -").ok();
+    assert_eq!(printed, "{\"_id\":8}\n");
+    for (name, advice) in [
+        ("cups.csv", "--fields"),
+        ("cups.jsonl.zst", "frond export -d shop -c cups | zstd > FILE.zst"),
+        ("cups.tsv", "tsv isn't written"),
+    ] {
+        let error = frond(&directory, &format!("export -d shop -c cups -o {name}")).fails(2);
+        assert!(error.contains(advice), "{name}: {error}");
+    }
+}
+
 /// As `frond export ... >&-`: the runtime opens the null device in its place.
 #[test]
 fn an_export_to_a_closed_output_fails() {

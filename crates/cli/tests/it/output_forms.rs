@@ -58,6 +58,36 @@ fn answers_are_printed_as_json() {
     frond(&directory, "erase shop items --id 1 --json").fails(2);
 }
 
+/// A program that reads JSON reads errors, too: on the last line of standard error.
+#[test]
+fn errors_are_printed_as_json() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1}").ok();
+    for (line, code, expected) in [
+        ("log nope --json", 1, "\"code\":26,\"codeName\":\"NamespaceNotFound\","),
+        ("log --json shop nope", 1, "no branch or revision nope in shop"),
+        ("ls shop --json --data gone", 1, "{\"errmsg\":\"there is no data directory gone: "),
+        (
+            "diff shop --json --nope",
+            2,
+            "{\"errmsg\":\"unexpected argument '--nope' found\",\"exitCode\":2}",
+        ),
+        ("log shop --since never --json", 2, "\"exitCode\":2}"),
+        ("commit shop --json", 2, "-m"),
+        ("nope --json", 2, "{\"errmsg\":\"unrecognized subcommand 'nope'\",\"exitCode\":2}"),
+    ] {
+        let ran = frond(&directory, line);
+        assert_eq!(ran.code, code, "{line}: {ran:?}");
+        let last = ran.err.lines().last().unwrap_or_default();
+        assert!(last.contains(expected) && last.starts_with("{\"errmsg\":\""), "{line}: {ran:?}");
+        assert!(last.ends_with(&format!("\"exitCode\":{code}}}")), "{line}: {ran:?}");
+        assert_eq!(ran.out, "", "{line}");
+    }
+    // What stands behind -- is an option of another program.
+    let ran = frond(&directory, "bisect nope HEAD -- test --json");
+    assert!(ran.err.starts_with("frond: "), "{ran:?}");
+}
+
 #[test]
 fn conflicts_are_printed_as_json_too() {
     let directory = Directory::new();
@@ -113,6 +143,8 @@ fn manual_pages() {
         |name: &str| std::fs::read_to_string(directory.path().join("pages").join(name)).unwrap();
     let merge = page("frond-merge.1");
     assert!(merge.contains(".SH EXAMPLES\n.nf\nfrond merge shop sale"), "{merge}");
+    let synopsis = ".SH SYNOPSIS\n.nf\nfrond merge [OPTIONS] <DATABASE> <VERSION>\nfrond merge ";
+    assert!(merge.contains(synopsis), "{merge}");
     assert!(page("frond.1").contains("frond\\-merge(1)"));
     assert!(page("frond-remote-add.1").contains("PLACE"));
     let help = frond(&directory, "help").ok();

@@ -49,6 +49,11 @@ fn mongosh_is_started_on_the_server() {
         // The exit code is mongosh's.
         assert_eq!(ran, (7, format!("{begin}{expected}"), "\n".to_owned()), "{line}");
     }
+    // Without an address it is the server of the data directory, as for the other commands.
+    let (_, output, _) = shell(&directory, "shop");
+    assert!(output.starts_with("mongodb://%2F"), "{output}");
+    let (code, _, error) = shell(&directory, "--uri 27017");
+    assert!(code == 2 && error.contains("27017 is a port alone"), "{error}");
     // What only mongosh understands is its own affair.
     let (_, output, _) = shell(&directory, "--uri mongodb://127.0.0.1:1/?tls=true");
     assert!(output.starts_with("mongodb://127.0.0.1:1/?tls=true\n"), "{output}");

@@ -386,6 +386,65 @@ fn a_waiting_merge_is_ended_by_its_own_command() {
     frond(&directory, "revert shop").fails(2);
 }
 
+/// What was done last are writes that no change of the branch has: undoing the commit before them
+/// would leave them, and lose sight of what they replaced.
+#[test]
+fn an_undo_leaves_no_later_write_behind() {
+    let directory = shop();
+    upsert(&directory, "shop", "{\"_id\":3}");
+    frond(&directory, "commit shop -m third").ok();
+    frond_with(&directory, "import -d shop -c items --mode replace-all", "{\"_id\":99}").ok();
+    let error = frond(&directory, "undo shop").fails(1);
+    assert!(error.contains("nothing is undone") && error.contains("(commit: third)"), "{error}");
+    assert!(frond(&directory, "log shop --oneline").ok().contains("third"));
+    let number = error.split("--change ").nth(1).unwrap().split(' ').next().unwrap();
+    frond(&directory, "restore shop items").ok();
+    assert!(items(&directory, "shop").contains("{\"_id\":3}"));
+    // A restore is a change of the branch, and the newest.
+    assert!(frond(&directory, "undo shop").ok().contains("undone: restore"));
+    frond(&directory, &format!("undo shop --change {number}")).ok();
+    assert!(!frond(&directory, "log shop --oneline").ok().contains("third"));
+    assert!(items(&directory, "shop").contains("{\"_id\":99}"));
+}
+
+/// What users of other tools type first.
+#[test]
+fn guesses_are_answered() {
+    let directory = shop();
+    for (line, code, advice) in [
+        ("drop shop", 2, "db.dropDatabase()"),
+        ("tags shop", 2, "frond tag DATABASE lists them"),
+        ("log", 2, "the database stands first"),
+        ("log -d shop", 2, "the database stands first"),
+        ("export shop items", 2, "frond export -d shop -c items"),
+        ("import --file x.json -d shop -c items", 2, "frond import items.json -d shop -c items"),
+        ("merge shop sale main", 2, "frond merge shop@sale main"),
+        ("ls --port 1", 2, "--uri HOST:PORT"),
+        ("ls --uri 27018", 2, "use 127.0.0.1:27018"),
+        ("serve --daemon", 2, "systemd"),
+        ("diff shop.items", 1, "a collection is named apart from its database"),
+        ("clone mongodb://127.0.0.1/shop copy", 1, "--remote-listen"),
+        ("diff shop yesterday", 1, "main@{yesterday}"),
+        ("log gone", 1, "frond reflog DATABASE --dropped"),
+        (
+            "serve --listen 127.0.0.1:0 --pid-file none/pid",
+            1,
+            "none/pid: no such file or directory\n",
+        ),
+    ] {
+        let error = frond(&directory, line).fails(code);
+        assert!(error.contains(advice) && !error.contains("os error"), "{line}: {error}");
+        assert!(!error.contains("similar"), "{line}: {error}");
+    }
+    frond(&directory, "tag shop v1").ok();
+    assert!(frond(&directory, "tag shop v1").fails(1).contains("--force moves it"));
+    for (since, count) in [("last monday", 1), ("an hour ago", 1), ("now", 0)] {
+        let words = ["log", "shop", "--since", since].map(str::to_owned);
+        let log = run_words(&directory, &words, "").ok();
+        assert_eq!(log.matches("first").count(), count, "{since}: {log}");
+    }
+}
+
 #[test]
 fn errors_say_where_to_look() {
     let directory = shop();

@@ -211,7 +211,10 @@ impl Service {
         };
         if allowed < task.needs() {
             let message = match self.tokens.is_empty() {
-                true => "a backup needs a token: start the server with --remote-token-file",
+                true => {
+                    "a backup needs a token: openssl rand -hex 32 > token, start the server with \
+                          --remote-token-file token, and back up with --token-file token"
+                }
                 false => "the token doesn't allow that",
             };
             return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));

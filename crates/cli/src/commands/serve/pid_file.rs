@@ -15,7 +15,7 @@ impl PidFile {
     /// [`Failure::Failed`] if it can't be written.
     pub fn write(path: &Path) -> Result<PidFile, Failure> {
         let written = fs::write(path, format!("{}\n", std::process::id()));
-        written.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        written.map_err(|error| Failure::file(&path.display().to_string(), &error))?;
         Ok(PidFile(path.to_owned()))
     }
 }
