@@ -42,6 +42,8 @@ def walk(browser, server):
         page.get_by_role("link", name="items").first.click()
         expect(page.get_by_text("0 documents")).to_be_visible()
         page.keyboard.press("n")
+        page.keyboard.type("_id: 0, typed: 'at once'")
+        expect(page.get_by_label("Documents", exact=True)).to_have_value("{\n  _id: 0, typed: 'at once'\n}")
         page.get_by_label("Documents", exact=True).fill("[{_id: 1, name: 'lamp', price: 30}, {_id: 2, name: 'desk', price: 200.5}, {_id: 3, name: 'rug', price: NumberLong('80')}]")
         page.get_by_role("button", name="Insert").click()
         expect(page.get_by_text("3 documents")).to_be_visible()

@@ -298,6 +298,8 @@ class Documents {
     const start = from ? text(new Value("object", from.v.filter(([name]) => name !== "_id"))) : "{\n  \n}";
     const done = await ask(from ? "Clone" : "New document", () => {
       const area = h("textarea", { rows: 18, spellcheck: "false", value: start, "aria-label": "Documents" });
+      // What is typed at once belongs between the braces.
+      if (!from) area.addEventListener("focus", () => area.setSelectionRange(4, 4), { once: true });
       return {
         body: h("div.stack", area, h("p.hint", "A document, or an array of several. Without _id each gets an ObjectId.")),
         take: async () => {
