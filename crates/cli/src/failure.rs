@@ -52,6 +52,8 @@ const TAKEN: &[(&str, &str)] = &[
 /// The code where a server wants a user, and how to name one.
 const UNAUTHORIZED: i64 = 13;
 const LOGIN: &str = "; a user is named by --uri mongodb://USER@HOST:PORT/ and FROND_PASSWORD";
+const RIGHTS: &str = "; db.runCommand({connectionStatus: 1, showPrivileges: true}) in frond shell lists what \
+                      this user may do";
 
 /// What to add to an error of closing a data directory: what a full disk doesn't take away.
 pub fn full_disk_advice(error: &frond_db::Error) -> &'static str {
@@ -202,6 +204,7 @@ impl fmt::Display for Failure {
                         taken.map_or("", |(_, advice)| advice)
                     }
                     INVALID_NAMESPACE if message.ends_with("' is not allowed") => APART,
+                    UNAUTHORIZED if message.starts_with("not authorized") => RIGHTS,
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
                     _ => "",
                 })

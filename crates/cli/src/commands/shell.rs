@@ -185,10 +185,13 @@ fn with_password(uri: &str, password: Option<String>) -> Option<String> {
     Some(format!("{scheme}://{login}:{password}{}", &rest[login.len()..]))
 }
 
+/// What needs no encoding stays: mongosh knows a socket by `.sock` at the end.
 fn percent_encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
-            byte if byte.is_ascii_alphanumeric() => encoded.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                encoded.push(char::from(byte));
+            }
             byte => encoded.push_str(&format!("%{byte:02X}")),
         }
         encoded

@@ -51,7 +51,8 @@ fn mongosh_is_started_on_the_server() {
     }
     // Without an address it is the server of the data directory, as for the other commands.
     let (_, output, _) = shell(&directory, "shop");
-    assert!(output.starts_with("mongodb://%2F"), "{output}");
+    let uri = output.lines().next().unwrap_or_default();
+    assert!(uri.starts_with("mongodb://%2F") && uri.ends_with(".sock/"), "{output}");
     let (code, _, error) = shell(&directory, "--uri 27017");
     assert!(code == 2 && error.contains("27017 is a port alone"), "{error}");
     // What only mongosh understands is its own affair.
