@@ -263,6 +263,12 @@ pub(crate) fn list(
     Ok(conflicts)
 }
 
+/// The beginning of a conflict's key that names its database and branch.
+pub(crate) fn prefix_of(key: &[u8]) -> &[u8] {
+    let ends = key.iter().enumerate().filter(|(_, byte)| **byte == 0);
+    ends.map(|(position, _)| &key[..=position]).nth(2).unwrap_or_default()
+}
+
 /// Reads what is stored under a key that begins with `prefix`, that of a branch's conflicts.
 pub(crate) fn read(prefix: &[u8], key: &Bytes, record: Bytes) -> Result<StoredConflict, Error> {
     let (collection, id_key) = split_key(prefix, key)?;

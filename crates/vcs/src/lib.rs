@@ -305,7 +305,7 @@ pub enum MergeOutcome {
 }
 
 /// A conflict, kept as data.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Conflict {
     /// Names it: base32 letters.
     pub id: String,

@@ -9,9 +9,10 @@
 //! what theirs has. A document that is just what theirs has there has that as its base the first
 //! time, too: one that no client changed comes back as it was, to the order of its fields.
 //!
-//! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion holds the
-//! working state, the merge's record and a tree of its conflicts, so that undoing it lets the merge
-//! wait again.
+//! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion, and that of a
+//! dropped database, hold the working state, the merge's record and a tree of its conflicts, so
+//! that undoing it lets the merge wait again: on the branch that it is then, whose name, and that
+//! of its database, may be others than those in the tree's keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -205,7 +206,7 @@ fn as_resolved(
     Ok(resolved)
 }
 
-/// The merge that waits on a branch, as the reflog keeps it.
+/// The merge that waits on a branch, as it is remembered.
 pub(crate) fn remember(
     engine: &Engine,
     transaction: &Transaction,
@@ -223,6 +224,11 @@ pub(crate) fn remember(
     let mut references = vec![conflicts.root];
     references.extend(merge.catalogs());
     Ok(Some(RememberedMerge { record: merge.encode(), references }))
+}
+
+/// The number of chunks to which a merge that is remembered refers.
+pub(crate) fn references_count(merge: &MergeState) -> usize {
+    1 + merge.catalogs().count()
 }
 
 /// The merge that was remembered.
@@ -254,12 +260,12 @@ fn conflicts_of(
     let store = engine.store();
     let format: TreeFormat = state.repository.format();
     let root = root.ok_or_else(|| Error::damaged("a remembered merge refers to no conflicts"))?;
-    let prefix = frond_db::inside::system::conflicts_prefix(&state.database, &state.branch);
     let mut conflicts = Vec::new();
     let tree = Tree { root, format };
-    for entry in tree.range(store, Bounds::prefix(&prefix), Direction::Ascending) {
+    for entry in tree.range(store, Bounds::all(), Direction::Ascending) {
         let entry = entry?;
-        conflicts.push(conflict::read(&prefix, &entry.key, entry.value.read(&**store)?)?);
+        let prefix = conflict::prefix_of(&entry.key);
+        conflicts.push(conflict::read(prefix, &entry.key, entry.value.read(&**store)?)?);
     }
     Ok(conflicts)
 }

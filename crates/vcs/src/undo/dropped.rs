@@ -4,13 +4,14 @@
 //! state's catalog and its collections that aren't versioned, the tags, the policies. It refers to
 //! the commits and catalogs, so that they stay. A database that comes back has its salt, branches,
 //! working states, tags, history, commit policy and branches' policies (but for times to live that
-//! are over); reflogs and remotes are gone, and merges that waited, as if they had been aborted. It
-//! may come back under another name, if its own was given away.
+//! are over), and the merges that waited wait again; reflogs and remotes are gone. It may come back
+//! under another name, if its own was given away.
 //!
 //! The record refers to *each* commit that the database had, as the database did, in lists of
 //! bounded size behind all else: a backup doesn't follow commits to their parents.
 
 use std::cell::Cell;
+use std::iter::Peekable;
 
 use bytes::Bytes;
 use frond_db::inside::refs::{self, format};
@@ -25,9 +26,11 @@ use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
 use crate::adopt::Adoption;
+use crate::conflict::MergeState;
 use crate::history::walk::Walk;
+use crate::merge::waiting;
 use crate::policy::commit_policy;
-use crate::refs::reflog::{RefChange, RefWhy};
+use crate::refs::reflog::{RefChange, RefWhy, RememberedMerge};
 use crate::refs::tag;
 use crate::repository::Repository;
 use crate::state::BranchState;
@@ -96,8 +99,8 @@ pub(crate) fn remember(
     Ok(transaction.put(TreeId::SYSTEM, key, value)?)
 }
 
-/// A branch, and the chunks that its record refers to: those of its working state, of HEAD, and of
-/// each collection that isn't versioned.
+/// A branch, and the chunks that its record refers to: those of its working state, of HEAD, of the
+/// merge that waits, and of each collection that isn't versioned.
 fn append_branch(
     record: &mut DocumentBuilder,
     references: &mut Vec<ChunkHash>,
@@ -109,11 +112,8 @@ fn append_branch(
     let reader = Reader::within(engine, transaction);
     let policy = policy::read(&reader, name, branch)?;
     let state = BranchState::read(&reader, name, branch)?;
-    let mut working = state.working_catalog(engine, transaction.snapshot())?;
-    if let Some(merge) = &state.merging {
-        working = database.without_merge(merge, working)?.catalog;
-    }
-    references.push(working.root);
+    let merge = waiting::remember(engine, transaction, &state)?;
+    references.push(state.working_catalog(engine, transaction.snapshot())?.root);
     references.extend(state.head_chunk());
     record
         .push_begin_document()
@@ -122,6 +122,13 @@ fn append_branch(
     if policy != BranchPolicy::default() {
         let policy = DocumentBuf::from_validated(policy.encode());
         record.append("policy", Value::from(&policy));
+    }
+    if let Some(merge) = &merge {
+        record.append("merge", Value::from(&DocumentBuf::from_validated(merge.record.clone())));
+        references.extend(&merge.references);
+        for id in waiting::state_of(merge)?.commits() {
+            references.extend(refs::commit_chunk(&reader, name, &id)?);
+        }
     }
     record.begin_array("unversioned");
     for (collection, _) in state.live().filter(|(_, live)| !live.is_versioned()) {
@@ -157,6 +164,45 @@ struct Branch {
     /// Collections that aren't versioned: name, entry, order.
     unversioned: Vec<(String, ChunkHash, Option<ChunkHash>)>,
     policy: BranchPolicy,
+    /// The merge that waits, and the commits that it needs.
+    merge: Option<(RememberedMerge, Vec<ChunkHash>)>,
+}
+
+impl Branch {
+    /// Reads what `append_branch` wrote; `references` begin with the branch's.
+    fn decode(
+        branch: Document<'_>,
+        references: &mut Peekable<impl Iterator<Item = ChunkHash>>,
+    ) -> Result<Branch, Error> {
+        let name = branch.get("name").and_then(system::as_string).ok_or_else(damaged)?;
+        let working = references.next().ok_or_else(damaged)?;
+        let has_head = branch.get("head").is_some_and(|head| head.is_truthy());
+        let head = has_head.then(|| references.next().ok_or_else(damaged)).transpose()?;
+        let policy = branch.get("policy").and_then(|policy| policy.as_document());
+        let policy = policy.map(|policy| BranchPolicy::decode(policy.to_buf().into_bytes()));
+        let policy = policy.transpose()?.unwrap_or_default();
+        let mut merge = None;
+        if let Some(Value::Document(record)) = branch.get("merge") {
+            let record = record.to_buf().into_bytes();
+            let state = MergeState::decode(record.clone())?;
+            let count = waiting::references_count(&state);
+            let found: Vec<ChunkHash> = references.by_ref().take(count).collect();
+            let is_next = |id: CommitId| references.next_if(|chunk| format::id_of(*chunk) == id);
+            let commits = state.commits().filter_map(is_next).collect();
+            merge = Some((RememberedMerge { record, references: found }, commits));
+        }
+        let mut unversioned = Vec::new();
+        let collections = branch.get("unversioned").and_then(|value| value.as_array());
+        for collection in collections.iter().flat_map(|array| array.iter()) {
+            let collection = collection.as_document().ok_or_else(damaged)?;
+            let name = collection.get("name").and_then(system::as_string).ok_or_else(damaged)?;
+            let entry = references.next().ok_or_else(damaged)?;
+            let is_ordered = collection.get("ordered").is_some_and(|is| is.is_truthy());
+            let order = is_ordered.then(|| references.next().ok_or_else(damaged));
+            unversioned.push((name, entry, order.transpose()?));
+        }
+        Ok(Branch { name, head, working, unversioned, policy, merge })
+    }
 }
 
 /// The content of a record of a dropped database.
@@ -173,7 +219,7 @@ struct Remembered {
 impl Remembered {
     fn decode(reader: &Reader<'_>, entry: &Entry) -> Result<Remembered, Error> {
         let store = &**reader.store();
-        let mut references = system::references_of(store, &entry.value)?.into_iter();
+        let mut references = system::references_of(store, &entry.value)?.into_iter().peekable();
         let record = system::record(reader.read(&entry.value)?)?;
         let Some(Value::Document(repository)) = record.get("repository") else {
             return Err(damaged());
@@ -184,25 +230,7 @@ impl Remembered {
         let repository = RepositoryRecord::decode(repository.to_buf().into_bytes())?;
         let mut branches = Vec::new();
         for branch in documents(&record, "branches")? {
-            let name = branch.get("name").and_then(system::as_string).ok_or_else(damaged)?;
-            let working = references.next().ok_or_else(damaged)?;
-            let has_head = branch.get("head").is_some_and(|head| head.is_truthy());
-            let head = has_head.then(|| references.next().ok_or_else(damaged)).transpose()?;
-            let collections = branch.get("unversioned").and_then(|value| value.as_array());
-            let mut unversioned = Vec::new();
-            for collection in collections.iter().flat_map(|array| array.iter()) {
-                let collection = collection.as_document().ok_or_else(damaged)?;
-                let name =
-                    collection.get("name").and_then(system::as_string).ok_or_else(damaged)?;
-                let entry = references.next().ok_or_else(damaged)?;
-                let is_ordered = collection.get("ordered").is_some_and(|is| is.is_truthy());
-                let order = is_ordered.then(|| references.next().ok_or_else(damaged));
-                unversioned.push((name, entry, order.transpose()?));
-            }
-            let policy = branch.get("policy").and_then(|policy| policy.as_document());
-            let policy = policy.map(|policy| BranchPolicy::decode(policy.to_buf().into_bytes()));
-            let policy = policy.transpose()?.unwrap_or_default();
-            branches.push(Branch { name, head, working, unversioned, policy });
+            branches.push(Branch::decode(branch, &mut references)?);
         }
         let mut tags = Vec::new();
         for tag in documents(&record, "tags")? {
@@ -343,6 +371,8 @@ impl Repository {
         transaction.put(TreeId::SYSTEM, system::repository_key(name), record)?;
         let mut tips: Vec<ChunkHash> = found.tags.iter().map(|(_, chunk)| *chunk).collect();
         tips.extend(found.branches.iter().filter_map(|branch| branch.head));
+        let merges = found.branches.iter().filter_map(|branch| branch.merge.as_ref());
+        tips.extend(merges.flat_map(|(_, commits)| commits));
         let mut walk = Walk::begin(store, &tips, &[], false)?;
         while let Some((hash, _)) = walk.next()? {
             let key = system::commit_key(name, &format::id_of(hash).0);
@@ -355,7 +385,7 @@ impl Repository {
             let record = TreeValue::inline(policy.clone().into_bytes());
             transaction.put(TreeId::SYSTEM, system::commit_policy_key(name), record)?;
         }
-        for Branch { name: branch, head, working, unversioned, policy } in &found.branches {
+        for Branch { name: branch, head, working, unversioned, policy, merge } in &found.branches {
             let commit = head.map(format::id_of);
             let record = TreeValue::inline(BranchRef { commit }.encode());
             transaction.put(TreeId::SYSTEM, system::branch_key(name, branch), record)?;
@@ -374,6 +404,9 @@ impl Repository {
                 let entry = CatalogEntry::decode(&store.get(*entry)?)?;
                 let order = order.map(|root| Tree { root, format: after.format });
                 state.go_live(engine, transaction, collection, &entry, order)?;
+            }
+            if let Some((merge, _)) = merge {
+                waiting::restore(engine, transaction, &state, merge)?;
             }
             self.restore_policy(transaction, branch, *policy)?;
             let why =

@@ -474,3 +474,70 @@ fn chunks_of_a_waiting_merge_survive_a_collection() {
     assert_eq!(all(&main, "things")[0], doc(1, 2, 0));
     frond.engine().check().unwrap();
 }
+
+/// Two conflicts of which one is resolved, writes meanwhile, and theirs in no branch any more. The
+/// database comes back under another name, so nothing may go by the old one.
+#[test]
+fn a_dropped_database_comes_back_with_the_merge_that_waits() {
+    let (frond, main, side) = branches();
+    put(&side, "things", &doc(3, 71, 0)).unwrap();
+    side.commit("more", "").unwrap();
+    put(&main, "things", &doc(3, 72, 0)).unwrap();
+    main.commit("more", "").unwrap();
+    let theirs = side.status().unwrap().head.expect("it was committed");
+    merge(&main, "side").unwrap();
+    drop(side);
+    main.delete_branch("side", true).unwrap();
+    let conflicts = main.conflicts(None).unwrap();
+    assert_eq!(conflicts.len(), 2);
+    assert_eq!(main.resolve_conflict(&conflicts[1].id, &Resolution::Theirs).unwrap(), 1);
+    insert(&main, "orders", &[order(5)]);
+    let (things, orders) = (all(&main, "things"), all(&main, "orders"));
+    let waits = main.status().unwrap().merging;
+
+    main.drop_database().unwrap();
+    let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: false };
+    frond_vcs::reclaim(&frond, 86_400_000, options).unwrap();
+    let back = Repository::open(&frond, "found").unwrap();
+    back.undrop("shop").unwrap();
+    assert_eq!(back.status().unwrap().merging, waits);
+    assert_eq!(back.conflicts(None).unwrap(), conflicts[..1]);
+    assert_eq!((all(&back, "things"), all(&back, "orders")), (things, orders));
+    assert!(back.merge_continue(None, None).is_err(), "a conflict is left");
+    assert_eq!(back.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).unwrap(), 0);
+    back.merge_continue(None, None).unwrap();
+    assert!(back.log(None, None).unwrap().iter().any(|commit| commit.id == theirs));
+    let merged = [doc(1, 2, 0), doc(2, 2, 1), doc(3, 71, 0), doc(9, 9, 9)];
+    assert_eq!(all(&back, "things"), merged);
+    frond.engine().check().unwrap();
+}
+
+/// As above, but the merge is given up once the database is back: only what it did goes.
+#[test]
+fn a_merge_that_came_back_with_its_database_is_aborted() {
+    let (frond, main, _side) = branches();
+    merge(&main, "side").unwrap();
+    write(&main);
+    main.drop_database().unwrap();
+    main.undrop("shop").unwrap();
+    assert!(main.merge_abort().unwrap().is_empty(), "nothing is set aside");
+    check_written(&main);
+    let things = [doc(1, 1, 0), doc(2, 0, 1), doc(3, 3, 0), doc(6, 6, 6)];
+    assert_eq!(all(&main, "things"), things);
+    frond.engine().check().unwrap();
+}
+
+#[test]
+fn an_abort_is_undone_under_the_new_name_of_its_branch() {
+    let (frond, main, side) = branches();
+    merge(&side, "main").unwrap();
+    let conflicts = side.conflicts(None).unwrap();
+    side.merge_abort().unwrap();
+    main.rename_branch("side", "aside").unwrap();
+    let aside = shop(&frond, "aside");
+    aside.undo(None, None).unwrap();
+    assert_eq!(aside.conflicts(None).unwrap(), conflicts);
+    assert_eq!(aside.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).unwrap(), 0);
+    aside.merge_continue(None, None).unwrap();
+    assert!(all(&aside, "things").contains(&doc(1, 1, 0)));
+}
