@@ -40,7 +40,7 @@ pub use frond_store::MANIFEST_NAMES;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 pub use image::{BackupReport, DataImage, ImageSource, RestoreReport, RestoreRequest};
-pub(crate) use mend::carry_commits;
+pub(crate) use mend::{carry_commits, carry_trees};
 pub use plain::{
     BackupInfo, FilePart, FileVersion, PlaceReport, PlainReclaimed, PlainRemote, PlainStorage,
     Reread, StorageDamage, StoragePart,

@@ -14,16 +14,19 @@
 //! 4. Of each branch's working state every document that can be read is written, unless HEAD has
 //!    the collection so already; where documents are lost, those that HEAD has there take their
 //!    place. Indexes are built anew.
+//! 5. Merges that wait, policies, remotes and reflogs come, each record whole or not at all
+//!    (`records`).
 //!
 //! A part of a backup is restored in the same way (`part`): then what is left is the backup, and
 //! what is asked for is brought from it.
 //!
 //! Where packs lie in a bucket, they are read from there, and so is the log, if it is there.
 //!
-//! What else was there (reflogs, policies, sessions, merges that wait) isn't brought.
+//! What else was there (sessions, dropped databases, users and roles) isn't brought.
 
 mod history;
 mod part;
+mod records;
 mod source;
 mod survey;
 mod working;
@@ -189,13 +192,25 @@ fn save(source: &Source, target: &Frond, report: &mut SalvageReport) -> Result<(
         unnamed.clear();
     }
     for (name, repository) in &repositories {
-        let branches = history::save(source, target, (name, repository), &unnamed, report)?;
-        for branch in branches {
-            working::save(source, target, (name, repository), &branch, report)?;
-        }
+        save_database(source, target, (name, repository), &unnamed, report)?;
     }
     unnamed.retain(|(salt, _)| repositories.iter().all(|(_, known)| known.salt != *salt));
     save_nameless(source, target, &unnamed, report)
+}
+
+/// Saves a database, with those of the commits `unnamed` that are of its repository.
+fn save_database(
+    source: &Source,
+    target: &Frond,
+    (name, repository): (&str, &RepositoryRecord),
+    unnamed: &[(u64, ChunkHash)],
+    report: &mut SalvageReport,
+) -> Result<(), Error> {
+    let (branches, whole) = history::save(source, target, (name, repository), unnamed, report)?;
+    for branch in &branches {
+        working::save(source, target, (name, repository), branch, report)?;
+    }
+    records::save((source, whole), target, (name, repository), &branches, report)
 }
 
 /// Saves the commits of databases whose names are lost.

@@ -483,13 +483,6 @@ pub fn restore_part(
     if !is_json {
         writeln!(terminal, "restored {} into {}", what, directory.display())?;
     }
-    if request.collection.is_none() && !is_json {
-        writeln!(
-            terminal,
-            "not restored: its policies, remotes and reflog; restoring the whole backup restores \
-             them"
-        )?;
-    }
     terminal.finish()?;
     if report.is_whole() {
         return Ok(());

@@ -88,3 +88,15 @@ pub(crate) fn carry_commits(
     let lane = Between { from, to, lifetime };
     Transfer::new(&lane, &mut |_| {}).commits(commits, absent)
 }
+
+/// Brings what is below `roots`, which are no commits, and not below those that are `there`, from
+/// one store to another.
+pub(crate) fn carry_trees(
+    from: &Arc<dyn ChunkStore>,
+    to: &Arc<dyn ChunkStore>,
+    lifetime: Lifetime,
+    (roots, there): (Vec<ChunkHash>, Vec<ChunkHash>),
+) -> Result<(), Error> {
+    let lane = Between { from, to, lifetime };
+    Transfer::new(&lane, &mut |_| {}).tree(roots, there)
+}

@@ -32,12 +32,15 @@ pub(super) struct Branch {
 
 /// Remembers which chunks have all chunks below them.
 #[derive(Default)]
-struct Whole(HashMap<ChunkHash, bool>);
+pub(super) struct Whole(HashMap<ChunkHash, bool>);
 
 impl Whole {
     /// Whether `root` and all below it can be read. Of a commit its catalog counts, not its
     /// parents.
-    fn check(&mut self, store: &dyn ChunkStore, root: ChunkHash) -> Result<bool, Error> {
+    ///
+    /// # Errors
+    /// `Unavailable` if the store doesn't answer.
+    pub fn check(&mut self, store: &dyn ChunkStore, root: ChunkHash) -> Result<bool, Error> {
         // Chunks on the way, what they refer to yet, and whether all so far was whole.
         let mut stack: Vec<(ChunkHash, Vec<ChunkHash>, bool)> = Vec::new();
         let mut next = Some(root);
@@ -98,6 +101,8 @@ struct WholeCommits {
     /// Their parents.
     saved: HashMap<ChunkHash, Vec<ChunkHash>>,
     newest: Option<ChunkHash>,
+    /// What was found out on the way.
+    whole: Whole,
 }
 
 fn whole_commits(
@@ -126,7 +131,7 @@ fn whole_commits(
     chunks.sort_by_key(|(generation, chunk)| (*generation, chunk.hash()));
     let newest = chunks.last().map(|(_, chunk)| chunk.hash());
     let chunks = chunks.into_iter().map(|(_, chunk)| chunk).collect();
-    Ok(WholeCommits { chunks, saved, newest })
+    Ok(WholeCommits { chunks, saved, newest, whole })
 }
 
 /// Tags for the commits that neither a branch nor another commit names.
@@ -152,21 +157,22 @@ fn tags_of_tips(
 }
 
 /// Saves the history of a database, with those of the commits `unnamed` that are of its repository.
-/// Returns its branches.
+/// Returns its branches, and which chunks were found whole.
 pub(super) fn save(
     source: &Source,
     target: &Frond,
     (name, repository): (&str, &RepositoryRecord),
     unnamed: &[(u64, ChunkHash)],
     report: &mut SalvageReport,
-) -> Result<Vec<Branch>, Error> {
+) -> Result<(Vec<Branch>, Whole), Error> {
     let store = source.store();
     let unnamed: HashSet<ChunkHash> = unnamed
         .iter()
         .filter(|(salt, _)| *salt == repository.salt)
         .map(|(_, hash)| *hash)
         .collect();
-    let WholeCommits { chunks, saved, newest } = whole_commits(source, name, &unnamed, report)?;
+    let WholeCommits { chunks, saved, newest, whole } =
+        whole_commits(source, name, &unnamed, report)?;
     let is_absent = |parent: &&ChunkHash| !saved.contains_key(*parent);
     let absent: HashSet<ChunkHash> = saved.values().flatten().filter(is_absent).copied().collect();
     let new = target.engine().store().clone();
@@ -202,7 +208,7 @@ pub(super) fn save(
             None => format!("{name}@{}: none of its commits is whole", branch.name),
         });
     }
-    Ok(branches)
+    Ok((branches, whole))
 }
 
 /// Notes the commits of a database that aren't whole. Returns the names of its branches.
@@ -227,7 +233,8 @@ pub(super) fn survey(
     Ok(branches.into_iter().map(|branch| branch.name).collect())
 }
 
-fn write(
+/// Changes the new directory's records of a database, which is made where it is missing.
+pub(super) fn write(
     database: &Repository,
     repository: &RepositoryRecord,
     mut change: impl FnMut(&mut frond_engine::Transaction) -> Result<(), Error>,

@@ -12,7 +12,7 @@ use frond_store::io::Machine;
 use crate::remote::PlainRemote;
 use crate::repository::Repository;
 use crate::salvage::source::Source;
-use crate::salvage::{LEFT_DIRECTORY, SalvageReport, history, working};
+use crate::salvage::{LEFT_DIRECTORY, SalvageReport, save_database, working};
 
 /// The part of a backup to restore.
 #[derive(Clone, Debug)]
@@ -108,10 +108,7 @@ fn restore_database(
     let all = repositories(&source.reader())?;
     let found = all.into_iter().find(|(found, _)| found == name);
     let (_, repository) = found.ok_or_else(|| refs::missing(name))?;
-    for branch in history::save(source, target, (name, &repository), &[], report)? {
-        working::save(source, target, (name, &repository), &branch, report)?;
-    }
-    Ok(())
+    save_database(source, target, (name, &repository), &[], report)
 }
 
 fn restore_collection(

@@ -3,6 +3,8 @@
 //! not committed; for many seeds files of it are damaged (bits, cuts, the manifest, packs' indexes,
 //! the log), and what a salvage makes is checked and compared.
 
+mod records;
+
 use std::collections::BTreeMap;
 
 use frond_db::inside::{Frond, FrondOptions, IndexSpec};
