@@ -74,6 +74,19 @@ pub trait Versions: Send + Sync {
         collection: &str,
     ) -> Result<(), Error>;
 
+    /// Gives what waits for a collection of a branch to the second of `names`, which it has instead
+    /// of the first from `transaction` on.
+    ///
+    /// # Errors
+    /// `Damaged` if what waits can't be read; as the transaction's `put`.
+    fn rename_collection(
+        &self,
+        database: &Database,
+        transaction: &mut Transaction,
+        branch: &str,
+        names: (&str, &str),
+    ) -> Result<(), Error>;
+
     /// Remembers a whole database that `transaction` drops, so that it can come back.
     ///
     /// # Errors
@@ -114,6 +127,16 @@ impl Versions for NoVersions {
         _: &mut Transaction,
         _: &str,
         _: &str,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn rename_collection(
+        &self,
+        _: &Database,
+        _: &mut Transaction,
+        _: &str,
+        _: (&str, &str),
     ) -> Result<(), Error> {
         Ok(())
     }

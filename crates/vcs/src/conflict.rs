@@ -183,6 +183,12 @@ pub(crate) fn store(
     conflicts: &[StoredConflict],
 ) -> Result<(), Error> {
     merge.put(transaction, database, branch)?;
+    for (collection, _) in count_all(conflicts) {
+        // Conflicts go by its name: renaming it meanwhile must not pass unseen, also where the
+        // merge leaves the collection as HEAD has it.
+        let entry = system::working_key(database, branch, &collection);
+        transaction.validate(TreeId::SYSTEM, entry);
+    }
     for conflict in conflicts {
         let (key, record) = (conflict.key(database, branch), TreeValue::inline(conflict.encode()));
         let id = system::conflict_id_key(database, branch, &conflict.id_bytes());

@@ -4,6 +4,7 @@ use frond_db::inside::{CommitId, Database, Error, Reader, RepositoryRecord, Rows
 use frond_doc::Document;
 use frond_engine::Transaction;
 
+use crate::merge::waiting;
 use crate::repository::Repository;
 use crate::source;
 use crate::undo::dropped;
@@ -43,6 +44,17 @@ impl Versions for Layer {
         collection: &str,
     ) -> Result<(), Error> {
         Repository::from(database.clone()).remember_drop(transaction, branch, collection)
+    }
+
+    fn rename_collection(
+        &self,
+        database: &Database,
+        transaction: &mut Transaction,
+        branch: &str,
+        names: (&str, &str),
+    ) -> Result<(), Error> {
+        let (engine, name) = (database.frond().engine(), database.repository_name());
+        waiting::rename(engine, transaction, (name, branch), names)
     }
 
     fn remember_database(

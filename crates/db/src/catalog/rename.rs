@@ -1,4 +1,4 @@
-//! Renaming a collection within its database.
+//! Renaming a collection within its database. The conflicts that wait for it go with it.
 
 use frond_doc::{Binary, DocumentBuilder, Value as BsonValue};
 use frond_engine::Durability;
@@ -47,6 +47,7 @@ pub(crate) fn rename_collection(
         let live = adopt::adopt(transaction, database, branch, from, &found)?;
         remove_entry(database, transaction, branch, from)?;
         adopt::put_entry(transaction, database, branch, to, &WorkingEntry::Live(live))?;
+        database.versions()?.rename_collection(database, transaction, branch, (from, to))?;
         let mut facts = DocumentBuilder::new();
         facts.append("to", BsonValue::String(to));
         if let Some(uuid) = &dropped {

@@ -9,6 +9,9 @@
 //! what theirs has. A document that is just what theirs has there has that as its base the first
 //! time, too: one that no client changed comes back as it was, to the order of its fields.
 //!
+//! *Renamed*: a collection takes its conflicts along, and in the merge's catalogs it has the new
+//! name, too: renaming it is no change that the merge could be in the way of.
+//!
 //! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion, and that of a
 //! dropped database, hold the working state, the merge's record and a tree of its conflicts, so
 //! that undoing it lets the merge wait again: on the branch that it is then, whose name, and that
@@ -19,9 +22,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
-use frond_db::inside::{CatalogEntry, Error, ErrorKind, IndexSpec, Reader};
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, IndexSpec, Reader, TreeRef, system};
 use frond_doc::Value as FieldValue;
-use frond_engine::{Engine, Transaction};
+use frond_engine::{Engine, Transaction, TreeId};
 use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
 
@@ -204,6 +207,50 @@ fn as_resolved(
         resolved = with_entry(&**store, &resolved, name, Some(&entry))?;
     }
     Ok(resolved)
+}
+
+/// Gives what waits for the documents of a collection to the name that it has from `transaction`
+/// on; the conflicts of a collection that had this name go with it. Where the schema is to be
+/// decided nothing is merged yet, and the merge that runs again looks at the names of then.
+pub(crate) fn rename(
+    engine: &Engine,
+    transaction: &mut Transaction,
+    (database, branch): (&str, &str),
+    (from, to): (&str, &str),
+) -> Result<(), Error> {
+    transaction.validate(TreeId::SYSTEM, system::merge_key(database, branch));
+    let (state, moved, gone) = {
+        let reader = Reader::within(engine, transaction);
+        let key = system::merge_key(database, branch);
+        if reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_none() {
+            return Ok(());
+        }
+        let of = |collection| conflict::list(&reader, database, branch, Some(collection));
+        (BranchState::read(&reader, database, branch)?, of(from)?, of(to)?)
+    };
+    let Some(mut merge) = state.merging.filter(|merge| merge.decisions.is_none()) else {
+        return Ok(());
+    };
+    for conflict in moved.iter().chain(&gone) {
+        conflict.remove(transaction, database, branch)?;
+    }
+    merge.remaining = merge.remaining.saturating_sub(gone.len() as u64);
+    if let Some(rules) = merge.rules.fields.get(from).cloned() {
+        // Commits of a replay that come later may have the old name.
+        merge.rules.fields.insert(to.to_owned(), rules);
+    }
+    let store = PutFor::new(&**engine.store(), Lifetime::Lasting);
+    for root in std::iter::once(&mut merge.before).chain(&mut merge.merged) {
+        let catalog = Tree { root: *root, format: state.repository.format() };
+        let entry = catalog_entry(engine.store(), &catalog, from)?;
+        let catalog = with_entry(&store, &catalog, to, entry.as_ref())?;
+        *root = with_entry(&store, &catalog, from, None)?.root;
+    }
+    engine.store().sync()?;
+    let renamed =
+        |conflict: StoredConflict| StoredConflict { collection: to.to_owned(), ..conflict };
+    let moved: Vec<StoredConflict> = moved.into_iter().map(renamed).collect();
+    conflict::store(transaction, database, branch, &merge, &moved)
 }
 
 /// The merge that waits on a branch, as it is remembered.

@@ -541,3 +541,40 @@ fn an_abort_is_undone_under_the_new_name_of_its_branch() {
     aside.merge_continue(None, None).unwrap();
     assert!(all(&aside, "things").contains(&doc(1, 1, 0)));
 }
+
+#[test]
+fn conflicts_go_with_their_collection_when_it_is_renamed() {
+    for aborts in [false, true] {
+        let (frond, main, _side) = branches();
+        merge(&main, "side").unwrap();
+        main.rename_collection("things", "goods", false).unwrap();
+        insert(&main, "goods", &[doc(6, 6, 6)]);
+        let conflicts = main.conflicts(None).unwrap();
+        let named: Vec<_> = conflicts.iter().map(|each| &each.collection[..]).collect();
+        assert_eq!(named, ["goods"]);
+        assert_eq!(main.conflicts(Some("goods")).unwrap(), conflicts);
+        let goods = if aborts {
+            assert!(main.merge_abort().unwrap().is_empty(), "nothing is set aside");
+            vec![doc(1, 1, 0), doc(2, 0, 1), doc(3, 0, 0), doc(6, 6, 6)]
+        } else {
+            assert_eq!(main.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).unwrap(), 0);
+            main.merge_continue(None, None).unwrap();
+            vec![doc(1, 2, 0), doc(2, 2, 1), doc(3, 0, 0), doc(6, 6, 6), doc(9, 9, 9)]
+        };
+        assert_eq!(all(&main, "goods"), goods, "{aborts}");
+        assert!(all(&main, "things").is_empty(), "{aborts}: no other one was made");
+        frond.engine().check().unwrap();
+    }
+}
+
+/// What takes the place of a collection isn't what conflicted.
+#[test]
+fn conflicts_go_with_the_collection_that_a_renaming_drops() {
+    let (_frond, main, _side) = branches();
+    merge(&main, "side").unwrap();
+    insert(&main, "fresh", &[doc(1, 40, 40)]);
+    main.rename_collection("fresh", "things", true).unwrap();
+    assert!(main.conflicts(None).unwrap().is_empty());
+    main.merge_continue(None, None).unwrap();
+    assert_eq!(all(&main, "things"), [doc(1, 40, 40)]);
+}
