@@ -11,7 +11,9 @@ use crate::access::{
 };
 use crate::commands::login::home;
 use crate::commands::reply;
-use crate::commands::users::{append_inherited, check_roles, grant, read_restrictions, read_roles};
+use crate::commands::users::{
+    append_inherited, check_granted, check_roles, grant, read_restrictions, read_roles,
+};
 use crate::request::{Answer, Request};
 
 const ROLE_EXISTS: Code = Code::Location(51_002);
@@ -62,10 +64,10 @@ fn change(
     Ok(DocumentBuilder::new())
 }
 
-/// Checks what a role includes: it is there, doesn't lead back to the role, and a role of another
-/// database than `admin` reaches no further than its own.
+/// Checks what a role includes: it may be granted, doesn't lead back to the role, and a role of
+/// another database than `admin` reaches no further than its own.
 fn check_included(directory: &Directory, name: &RoleName, roles: &[RoleName]) -> Result<(), Error> {
-    check_roles(directory, roles)?;
+    check_granted(directory, roles)?;
     if let Some(role) =
         roles.iter().find(|role| name.database != "admin" && role.database != name.database)
     {

@@ -132,6 +132,25 @@ pub fn check_roles(directory: &Directory, roles: &[RoleName]) -> Result<(), Erro
     }
 }
 
+/// Fails unless all roles are there and may be granted: roles belong to databases, and one of
+/// `shop@dev` would grant nothing. Users and roles that have such a role keep it, until it is
+/// revoked.
+///
+/// # Errors
+/// `RoleNotFound` (31); `BadValue` (2) for a role of a version.
+pub fn check_granted(directory: &Directory, roles: &[RoleName]) -> Result<(), Error> {
+    if let Some(RoleName { database, role }) =
+        roles.iter().find(|role| role.database.contains(['@', '%']))
+    {
+        let message = format!(
+            "{database} is a version of a database, and roles belong to databases: grant {role} of \
+             the database, or a role of your own whose privileges name branches by 'branch'"
+        );
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    check_roles(directory, roles)
+}
+
 /// The change that stores a user.
 pub fn stored(user: &User) -> AccessChange {
     changed(&user.name, Some(user.to_document()))
@@ -200,7 +219,7 @@ pub fn create(request: &Request<'_>) -> Answer {
             let message = format!("User \"{}\" already exists", user.name);
             return Err(Error::invalid(USER_EXISTS, message));
         }
-        check_roles(directory, &user.roles)?;
+        check_granted(directory, &user.roles)?;
         Ok((vec![stored(&user)], ()))
     })?;
     Ok(DocumentBuilder::new())
@@ -220,7 +239,7 @@ pub fn update(request: &Request<'_>) -> Answer {
     }
     change(request, &name, |directory, user| {
         if let Some(roles) = roles {
-            check_roles(directory, &roles)?;
+            check_granted(directory, &roles)?;
             user.roles = roles;
         }
         if let Some(data) = custom_data {
@@ -308,7 +327,7 @@ pub fn grant(granted: &mut Vec<RoleName>, roles: Vec<RoleName>) {
 pub fn grant_roles(request: &Request<'_>) -> Answer {
     let (name, roles) = named_with_roles(request)?;
     change(request, &name, |directory, user| {
-        check_roles(directory, &roles)?;
+        check_granted(directory, &roles)?;
         grant(&mut user.roles, roles);
         Ok(())
     })

@@ -533,6 +533,59 @@ fn users_and_roles_of_a_dump_are_restored() {
     assert!(server.client().0.log_in("shop", "ann", "secret").is_err());
 }
 
+/// A role of a branch would grant nothing: it is refused wherever one is granted. A user that a
+/// dump brings with one is restored, logs in, and can be rid of it.
+#[test]
+fn roles_of_versions_are_refused_and_those_from_before_stay() {
+    let (server, mut root) = start();
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
+    root.ok("shop", r#"{"createRole": "keeper", "privileges": [], "roles": ["read"]}"#);
+    for version in ["shop@dev", "shop@v1"] {
+        let roles = format!(r#""roles": ["read", {{"role": "readWrite", "db": "{version}"}}]"#);
+        for command in [
+            r#""createUser": "ben", "pwd": "x""#,
+            r#""updateUser": "ann""#,
+            r#""grantRolesToUser": "ann""#,
+            r#""createRole": "new", "privileges": []"#,
+            r#""updateRole": "keeper""#,
+            r#""grantRolesToRole": "keeper""#,
+        ] {
+            let (code, message) = root.error("shop", &format!("{{{command}, {roles}}}"));
+            assert_eq!(code, 2, "{command} {version}: {message}");
+            assert!(message.contains("by 'branch'"), "{message}");
+        }
+    }
+    let ann = text(&root.ok("shop", r#"{"usersInfo": "ann"}"#));
+    assert!(!ann.contains("readWrite"), "{ann}");
+
+    let dumped = root.ok("admin", r#"{"find": "system.users", "filter": {"user": "ann"}}"#);
+    let mut documents = String::new();
+    let cursor = dumped.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+    let batch = cursor.get("firstBatch").unwrap();
+    extended_json::write_value(batch, extended_json::Form::Canonical, &mut documents);
+    root.ok("admin", &format!(r#"{{"insert": "tempusers", "documents": {documents}}}"#));
+    let old = r#"{"role": "readWrite", "db": "shop@dev"}"#;
+    let brought = format!(
+        r#"{{"update": "tempusers",
+             "updates": [{{"q": {{}}, "u": {{"$push": {{"roles": {old}}}}}}}]}}"#
+    );
+    root.ok("admin", &brought);
+    let merge = r#"{"_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers", "db": "",
+                    "drop": false}"#;
+    root.ok("shop", r#"{"dropUser": "ann"}"#);
+    root.ok("admin", merge);
+    let has_old = |root: &mut TestClient| {
+        text(&root.ok("shop", r#"{"usersInfo": "ann"}"#)).contains("shop@dev")
+    };
+    assert!(has_old(&mut root));
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    ann.ok("shop", r#"{"find": "things"}"#);
+    root.ok("shop", r#"{"grantRolesToUser": "ann", "roles": ["dbAdmin"]}"#);
+    assert!(has_old(&mut root), "another grant changes nothing about it");
+    root.ok("shop", &format!(r#"{{"revokeRolesFromUser": "ann", "roles": [{old}]}}"#));
+    assert!(!has_old(&mut root));
+}
+
 /// From where a user may log in, by the user's own list and by those of all roles; a change holds
 /// at once.
 #[test]
