@@ -8,6 +8,11 @@
 //! 2. Dropping a [`CheckedOut`] without checking it in closes the cursor: so an error or a panic
 //!    while a batch is read leaves nothing behind.
 //! 3. Ids are never 0 (which says "no cursor") and can't be guessed from other ids.
+//! 4. Before its time only a cursor is closed whose client is gone ([`Presence`]), and only where
+//!    a limit would refuse another one: of those that the limit counts, the one that was idle for
+//!    longest. One that is in use, that has no timeout, or that belongs to a transaction stays.
+//!
+//! [`Presence`]: crate::peer::Presence
 
 mod batch;
 mod parked;
@@ -118,6 +123,13 @@ pub struct CursorCounts {
     pub timed_out: u64,
 }
 
+/// The cursors that are too many.
+#[derive(Clone, Copy)]
+enum Full {
+    All,
+    Of(Owner),
+}
+
 /// The owner of cursors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Owner {
@@ -159,22 +171,49 @@ struct Table {
 }
 
 impl Table {
-    /// Refuses one more cursor where there are too many.
-    fn check_room(&self, facts: &CursorFacts) -> Result<(), Error> {
+    /// Returns whose cursors are too many for one more; of all clients' that is `Full::All`.
+    fn full(&self, facts: &CursorFacts) -> Option<Full> {
         if self.slots.len() >= CURSORS_MAX {
-            let message = format!("{CURSORS_MAX} cursors are open: close some first");
-            return Err(Error::invalid(Code::OperationFailed, message));
+            return Some(Full::All);
         }
         let count = |owner: &Owner| self.counts.get(owner).copied().unwrap_or(0);
-        let limit = |owner: &Owner| owner.limit(self.slots.len());
-        let Some(owner) = facts.owners().find(|owner| limit(owner).1 <= count(owner)) else {
-            return Ok(());
+        let is_full = |owner: &Owner| owner.limit(self.slots.len()).1 <= count(owner);
+        facts.owners().find(is_full).map(Full::Of)
+    }
+
+    /// The error of one cursor too many.
+    fn refused(&self, full: Full) -> Error {
+        let message = match full {
+            Full::All => format!("{CURSORS_MAX} cursors are open: close some first"),
+            Full::Of(owner) => {
+                let (name, _) = owner.limit(self.slots.len());
+                let count = self.counts.get(&owner).copied().unwrap_or(0);
+                format!(
+                    "{count} cursors of {name} are open: read them to their end or close some first"
+                )
+            }
         };
-        let (name, count) = (limit(&owner).0, count(&owner));
-        let message = format!(
-            "{count} cursors of {name} are open: read them to their end or close some first"
-        );
-        Err(Error::invalid(Code::OperationFailed, message))
+        Error::invalid(Code::OperationFailed, message)
+    }
+
+    /// Removes the cursor that gives way to another one (invariant 4).
+    fn give_way(&mut self, full: Full, now: Instant) -> Option<Slot> {
+        let may_go = |cursor: &OpenCursor| {
+            let facts = &cursor.facts;
+            let is_counted = match full {
+                Full::All => true,
+                Full::Of(owner) => facts.owners().any(|each| each == owner),
+            };
+            let stays = facts.no_timeout || facts.transaction.is_some();
+            is_counted && !stays && cursor.client.is_gone(now)
+        };
+        let idle = self.slots.iter().filter_map(|(id, slot)| match slot {
+            Slot::Idle { cursor, used } if may_go(cursor) => Some((*used, *id)),
+            _ => None,
+        });
+        let (_, id) = idle.min()?;
+        self.timed_out += 1;
+        self.remove(id)
     }
 
     fn insert(&mut self, id: i64, slot: Slot) {
@@ -218,10 +257,17 @@ impl Cursors {
     /// Keeps a cursor and names it.
     ///
     /// # Errors
-    /// When too many are open, of all clients or of this one.
+    /// When too many are open, of all clients or of this one, and none of them gives way.
     pub fn open(&self, cursor: OpenCursor, now: Instant) -> Result<i64, Error> {
+        // Closing a cursor lets go of a snapshot: not while the lock is held.
+        let mut closed = Vec::new();
         let mut table = self.lock();
-        table.check_room(&cursor.facts)?;
+        while let Some(full) = table.full(&cursor.facts) {
+            match table.give_way(full, now) {
+                Some(slot) => closed.push(slot),
+                None => return Err(table.refused(full)),
+            }
+        }
         let id = loop {
             table.ids_made += 1;
             let id = i64::try_from(self.id_keys.hash_one(table.ids_made) >> 1)
@@ -231,6 +277,8 @@ impl Cursors {
             }
         };
         table.insert(id, Slot::Idle { cursor: Box::new(cursor), used: now });
+        drop(table);
+        drop(closed);
         Ok(id)
     }
 

@@ -131,6 +131,12 @@ pub const CURSORS_SHARE_MAX: usize = CURSORS_MAX / 2;
 /// A cursor that was not used for so long is closed, unless it asked for no timeout.
 pub const CURSOR_IDLE_MAX: Duration = Duration::from_secs(600);
 
+/// A client whose connection has been closed for so long, and that didn't use a cursor or a
+/// transaction over another one since, has none of them where a limit would keep others from
+/// theirs. As long as a driver, after it has closed its connections, takes to look for the server
+/// again (`heartbeatFrequencyMS`).
+pub const CLIENT_GONE_AFTER: Duration = Duration::from_secs(10);
+
 /// The interval at which idle cursors are looked for.
 pub const CURSOR_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 

@@ -14,15 +14,40 @@ use frond_query::Code;
 
 use crate::access::{Accounts, Endpoints, Grants, RoleName, User, UserName, user_roles_value};
 use crate::common_fields::UserDigest;
+use crate::limits::CLIENT_GONE_AFTER;
 use crate::scram::Exchange;
 
 /// The most bytes that are kept of a client's description of itself: MongoDB's limit, too.
 const CLIENT_BYTES_MAX: usize = 512;
 
+/// Whether a connection is still open, for what its client left open and may go on with over
+/// another one: cursors, transactions.
+#[derive(Debug, Default)]
+pub struct Presence {
+    closed: OnceLock<Instant>,
+}
+
+impl Presence {
+    /// Notes that the connection was closed.
+    pub fn end(&self, now: Instant) {
+        // Nothing opens it again.
+        let _ = self.closed.set(now);
+    }
+
+    /// Whether the client is gone: the connection over which it used something last has been closed
+    /// for [`CLIENT_GONE_AFTER`].
+    pub fn is_gone(&self, now: Instant) -> bool {
+        let closed = self.closed.get();
+        closed.is_some_and(|closed| now.duration_since(*closed) >= CLIENT_GONE_AFTER)
+    }
+}
+
 /// One client's connection.
 pub struct Peer {
     /// Counted from 1.
     pub id: i32,
+    /// Whether it is still open.
+    pub presence: Arc<Presence>,
     /// The client's address.
     pub address: SocketAddr,
     /// The address at which it reached the server.
@@ -108,6 +133,7 @@ impl Peer {
     pub fn new(id: i32, address: SocketAddr) -> Peer {
         Peer {
             id,
+            presence: Arc::default(),
             address,
             local_address: OnceLock::new(),
             subject: OnceLock::new(),

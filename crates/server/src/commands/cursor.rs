@@ -121,6 +121,7 @@ fn check_out<'a>(
     }
     request.server.fail_points.on_get_more()?;
     checked_out.cursor().current.set(&request.operation);
+    checked_out.cursor().client = Arc::clone(&request.peer.presence);
     Ok(checked_out)
 }
 

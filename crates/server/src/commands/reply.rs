@@ -67,6 +67,7 @@ pub fn first_batch(
     cursor.following = options.following;
     cursor.is_over = options.is_over;
     cursor.stream = options.stream;
+    cursor.client = Arc::clone(&request.peer.presence);
     let documents_max = Some(options.size.unwrap_or(FIRST_BATCH_DOCUMENTS));
     let size = BatchSize { documents_max, is_single: options.is_single, is_awaited: false };
     let mut answer = begin_batch("firstBatch");

@@ -18,6 +18,7 @@ use crate::cursors::{CursorFacts, Following, OpenStream};
 use crate::kept_documents::KeptDocument;
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::operations::{CurrentOperation, Origin};
+use crate::peer::Presence;
 
 /// The bytes of an element of a batch besides its document: a type and a position.
 const ELEMENT_BYTES_MAX: usize = 16;
@@ -44,6 +45,8 @@ pub struct OpenCursor {
     pub is_over: Option<Arc<AtomicBool>>,
     /// The change stream that it reads.
     pub stream: Option<OpenStream>,
+    /// The connection over which it was used last.
+    pub client: Arc<Presence>,
     /// The command that opened it.
     pub origin: Option<Arc<Origin>>,
     /// The time that it may still be read: what is left of the `maxTimeMS` of the command that
@@ -80,6 +83,7 @@ impl OpenCursor {
             following: Following::Nothing,
             is_over: None,
             stream: None,
+            client: Arc::default(),
             origin: None,
             time_left: None,
             documents,

@@ -13,9 +13,9 @@ use super::*;
 use crate::answer_memory::AnswerMemory;
 use crate::common_fields::Common;
 use crate::kept_documents::KeptRoom;
-use crate::limits::{BATCH_BYTES_MAX, CURSOR_IDLE_MAX, FREE_BYTES};
+use crate::limits::{BATCH_BYTES_MAX, CLIENT_GONE_AFTER, CURSOR_IDLE_MAX, FREE_BYTES};
 use crate::operations::Operations;
-use crate::peer::Peer;
+use crate::peer::{Peer, Presence};
 use crate::stalled_bytes::StalledFiles;
 
 fn facts(session: Option<SessionId>, connection: i32) -> CursorFacts {
@@ -404,4 +404,93 @@ fn the_last_cursors_are_left_to_those_who_have_few() {
         others += 1;
     }
     assert_eq!(opened + others, CURSORS_MAX, "many users of an address that has no half of all");
+}
+
+/// A cursor as `change` makes its facts, last used over the connection of `client`.
+fn used_by(client: &Arc<Presence>, change: impl FnOnce(&mut CursorFacts)) -> OpenCursor {
+    let mut cursor = cursor(1, None);
+    change(&mut cursor.facts);
+    cursor.client = Arc::clone(client);
+    cursor
+}
+
+/// By turns a client is connected, has just lost its connection, and is gone; some cursors are in
+/// use, without a timeout, or of a transaction.
+#[test]
+fn cursors_of_clients_that_are_gone_give_way() {
+    let (cursors, start) = (Cursors::default(), Instant::now());
+    let now = start + CLIENT_GONE_AFTER;
+    let clients: [Arc<Presence>; 3] = Default::default();
+    clients[1].end(start + CLIENT_GONE_AFTER / 2);
+    clients[2].end(start);
+    let (mut in_use, mut going) = (Vec::new(), Vec::new());
+    for number in 0..CURSORS_MAX {
+        let transaction = (number % 11 == 0).then_some(1);
+        let cursor = used_by(&clients[number % 3], |facts| {
+            facts.connection = number as i32;
+            facts.address = Ipv4Addr::new(192, 0, 2, (number % 5) as u8).into();
+            facts.no_timeout = number % 7 == 0;
+            facts.transaction = transaction;
+        });
+        // The later one is opened, the longer it was idle.
+        let id = cursors.open(cursor, start - Duration::from_millis(number as u64)).expect("room");
+        if number % 13 == 0 {
+            let user = UserDigest::ANONYMOUS;
+            in_use.push(cursors.check_out(id, "test.c", user, None, transaction).expect("idle"));
+        } else if number % 3 == 2 && number % 7 != 0 && transaction.is_none() {
+            going.push(id);
+        }
+    }
+    let live = Arc::default();
+    let open = |connection: i32, now| {
+        let new = used_by(&live, |facts| {
+            facts.connection = -connection;
+            facts.address = Ipv4Addr::new(192, 0, 2, 77).into();
+        });
+        cursors.open(new, now).map(drop)
+    };
+    assert!(open(1, start).is_err(), "none is gone for long enough");
+    assert!(1_000 < going.len());
+    let is_open = |id: &i64| cursors.lock().slots.contains_key(id);
+    for (count, id) in going.iter().enumerate().rev() {
+        assert!(is_open(id), "{count}: one that was idle for less gave way");
+        open(count as i32, now).expect("one gives way");
+        assert!(!is_open(id), "{count}");
+    }
+    assert!(open(1, now).is_err(), "the others stay");
+    let counts = cursors.counts();
+    assert_eq!((counts.open, counts.timed_out), (CURSORS_MAX, going.len() as u64));
+    in_use.into_iter().for_each(|cursor| cursor.check_in(now));
+    assert!(open(1, now).is_ok(), "one that was in use until now");
+}
+
+/// Where one client has too many, none of another's gives way; and one that goes on over another
+/// connection isn't gone.
+#[test]
+fn only_cursors_that_a_limit_counts_give_way() {
+    let (cursors, start) = (Cursors::default(), Instant::now());
+    let now = start + CLIENT_GONE_AFTER;
+    let (gone, live) = (Arc::<Presence>::default(), Arc::default());
+    gone.end(start);
+    let of = |session: u8, client: &Arc<Presence>, connection: usize| {
+        used_by(client, |facts| {
+            facts.session = Some(SessionId::anonymous([session; 16]));
+            facts.connection = connection as i32;
+        })
+    };
+    let others = cursors.open(of(1, &gone, 1), start - Duration::from_secs(9)).expect("room");
+    let ids: Vec<i64> = (0..CURSORS_OF_CLIENT_MAX)
+        .map(|number| cursors.open(of(2, &gone, 2 + number), start).expect("room"))
+        .collect();
+    let session = Some(SessionId::anonymous([2; 16]));
+    for id in &ids[1..] {
+        let user = UserDigest::ANONYMOUS;
+        let mut back = cursors.check_out(*id, "test.c", user, session, None).expect("idle");
+        back.cursor().client = Arc::clone(&live);
+        back.check_in(start);
+    }
+    cursors.open(of(2, &live, 0), now).expect("one gives way");
+    assert!(!cursors.kill(ids[0], "test.c"), "it was the only one");
+    assert!(cursors.open(of(2, &live, 0), now).is_err(), "none is left");
+    assert!(cursors.kill(others, "test.c"), "it is another session's");
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
@@ -119,6 +119,7 @@ struct Entry(Arc<Shared>, Arc<Peer>);
 impl Drop for Entry {
     fn drop(&mut self) {
         let Entry(shared, peer) = self;
+        peer.presence.end(Instant::now());
         shared.disconnect();
         shared.log.write_ended(peer, shared.connection_counts().0);
     }
