@@ -23,6 +23,7 @@ use crate::common_fields::SessionId;
 use crate::limits::{
     OPEN_TRANSACTIONS_BYTES_MAX, OPEN_TRANSACTIONS_MAX, SESSION_IDLE_MAX, SESSIONS_MAX,
 };
+use crate::peer::Presence;
 use crate::stable_api::ApiParameters;
 
 /// Sessions are spread over so many tables.
@@ -47,6 +48,8 @@ pub struct Slot {
     pub api: ApiParameters,
     began: Instant,
     has_cursors: AtomicBool,
+    /// The connection of the last statement.
+    client: Mutex<Arc<Presence>>,
     /// The memory of its writes, as far as it was added to the sum of all.
     bytes: AtomicU64,
     /// The transaction, for a thread that ends it while one of its statements holds the state.
@@ -102,6 +105,11 @@ impl Slot {
     /// Whether cursors were opened in it.
     pub fn has_cursors(&self) -> bool {
         self.has_cursors.load(Ordering::Relaxed)
+    }
+
+    /// Notes over which connection a statement came.
+    pub fn note_client(&self, client: &Arc<Presence>) {
+        *lock(&self.client) = Arc::clone(client);
     }
 
     /// How long it has been open.
@@ -210,8 +218,20 @@ impl Sessions {
             || table.get(&id).is_some_and(|session| session.number < Some(number))
     }
 
-    /// Enters a transaction that was begun. Returns its slot, and that of the one before in its
-    /// session.
+    /// The transaction that is to be aborted before another one can begin: where no more may be
+    /// open, the oldest of those whose client is gone. A driver that has lost the connection in a
+    /// statement runs the whole transaction again.
+    pub fn in_the_way(&self, now: Instant) -> Option<Arc<Slot>> {
+        let open = lock(&self.open);
+        if open.len() < OPEN_TRANSACTIONS_MAX {
+            return None;
+        }
+        let gone = open.values().filter(|slot| lock(&slot.client).is_gone(now));
+        gone.min_by_key(|slot| slot.began).map(Arc::clone)
+    }
+
+    /// Enters a transaction that was begun, by a statement that came over the connection of
+    /// `client`. Returns its slot, and that of the one before in its session.
     ///
     /// # Errors
     /// `TransactionTooOld`; `ConflictingOperationInProgress` if there is one of this number
@@ -219,7 +239,7 @@ impl Sessions {
     pub fn begin(
         &self,
         (id, number): (SessionId, i64),
-        api: ApiParameters,
+        (api, client): (ApiParameters, &Arc<Presence>),
         now: Instant,
         begin: impl FnOnce() -> Transaction,
     ) -> Result<(Arc<Slot>, Option<Arc<Slot>>), Error> {
@@ -243,6 +263,7 @@ impl Sessions {
                 api,
                 began: now,
                 has_cursors: AtomicBool::new(false),
+                client: Mutex::new(Arc::clone(client)),
                 bytes: AtomicU64::new(0),
                 transaction: transaction.clone(),
                 state: Mutex::new(State::Open(transaction)),
@@ -416,7 +437,11 @@ fn check_not_too_old(
 mod tests {
     use std::time::Duration;
 
+    use frond_db::FrondOptions;
+    use frond_testkit::SimDisk;
+
     use super::*;
+    use crate::limits::CLIENT_GONE_AFTER;
 
     const ONE: SessionId = SessionId::anonymous([1; 16]);
 
@@ -438,6 +463,41 @@ mod tests {
         assert!(!sessions.is_new(ONE, 6));
         assert_eq!(code(sessions.find(ONE, 5, now)), Some(225));
         assert!(sessions.find(ONE, 6, now).expect("not too old").is_none());
+    }
+
+    /// Every third client is gone, but one of these goes on over another connection.
+    #[test]
+    fn the_oldest_transaction_whose_client_is_gone_is_in_the_way() {
+        let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default());
+        let frond = frond.expect("an empty disk opens");
+        let (sessions, start) = (Sessions::default(), Instant::now());
+        let clients: [Arc<Presence>; 3] = Default::default();
+        clients[2].end(start);
+        let now = start + CLIENT_GONE_AFTER;
+        let begin = |number: usize| {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&number.to_le_bytes());
+            let of = (SessionId::anonymous(id), 1);
+            // The later one is entered, the older it is.
+            let began = now - Duration::from_millis(number as u64);
+            let with = (ApiParameters::default(), &clients[number % 3]);
+            sessions.begin(of, with, began, || frond.begin()).map(|(slot, _)| slot)
+        };
+        let slots: Vec<_> =
+            (0..OPEN_TRANSACTIONS_MAX).map(|number| begin(number).expect("room")).collect();
+        assert_eq!(code(begin(2_000)), Some(365));
+        let expected = OPEN_TRANSACTIONS_MAX - 2;
+        assert_eq!(expected % 3, 2, "the last one whose client is gone");
+        assert!(sessions.in_the_way(start).is_none(), "none is gone for long enough");
+        let found = sessions.in_the_way(now).expect("one is gone");
+        assert!(Arc::ptr_eq(&found, &slots[expected]));
+        found.note_client(&clients[0]);
+        let found = sessions.in_the_way(now).expect("another one is gone");
+        assert!(Arc::ptr_eq(&found, &slots[expected - 3]));
+        sessions.end(&found, &mut found.lock(), State::Aborted);
+        assert!(sessions.in_the_way(now).is_none(), "there is room");
+        begin(2_000).expect("room");
+        slots.iter().for_each(|slot| sessions.end(slot, &mut slot.lock(), State::Aborted));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use frond_query::Code;
 
 use crate::common_fields::{Part, SessionId};
 use crate::held_commits::{EndOfCommit, HeldCommit, HeldCommits};
+use crate::peer::Presence;
 use crate::sessions::{Slot, State};
 use crate::shared::Shared;
 use crate::stable_api::ApiParameters;
@@ -37,6 +38,8 @@ pub struct StatementFields<'a> {
     pub command: &'a str,
     /// The fields of the API.
     pub api: ApiParameters,
+    /// The connection over which it came.
+    pub client: &'a Arc<Presence>,
     /// Whether it begins the transaction.
     pub starts: bool,
 }
@@ -73,11 +76,12 @@ pub fn run_statement<T>(
 ) -> Result<T, Error> {
     let now = Instant::now();
     let slot = match fields.starts {
-        true => begin(server, (session, number), fields.api, now)?,
+        true => begin(server, (session, number), &fields, now)?,
         false => {
             let slot = server.sessions.find(session, number, now)?;
             let slot = slot.ok_or_else(|| no_transaction(number))?;
             fields.api.check_same(fields.command, FIRST_COMMAND, slot.api)?;
+            slot.note_client(fields.client);
             slot
         }
     };
@@ -123,7 +127,7 @@ impl Drop for Ending<'_> {
 fn begin(
     server: &Shared,
     (session, number): (SessionId, i64),
-    api: ApiParameters,
+    fields: &StatementFields<'_>,
     now: Instant,
 ) -> Result<Arc<Slot>, Error> {
     // A session that this process doesn't know may have been used before it began; in a set any
@@ -149,8 +153,10 @@ fn begin(
             }
         }
     }
+    server.sessions.in_the_way(now).iter().for_each(|gone| abort_idle(server, gone));
+    let of = (fields.api, fields.client);
     let (slot, before) =
-        server.sessions.begin((session, number), api, now, || server.frond.begin())?;
+        server.sessions.begin((session, number), of, now, || server.frond.begin())?;
     before.iter().for_each(|before| abort_slot(server, before));
     Ok(slot)
 }

@@ -208,7 +208,9 @@ fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     let api = request.common.api;
     match request.common.part {
         Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
-            let statement_fields = StatementFields { command: command.name, api, starts };
+            let peer = request.peer;
+            let client = &peer.presence;
+            let statement_fields = StatementFields { command: command.name, api, client, starts };
             transactions::run_statement(server, (session, number), statement_fields, |current| {
                 request.current = Some(current);
                 let answer = run_handler(command, &request)?;
