@@ -1,13 +1,15 @@
 //! Refs: what names commits. Repositories, branches and commits as the system tree names them.
 //!
 //! Reading order: `format` (a commit's bytes), `revision` (`main~2`, `main@{yesterday}`), `history`
-//! (from a name to a commit, and back along parents), `shallow` (where history ends early), `tag`,
-//! `erased`, `policy` (what may be done to a branch), `moment` (`shop@{2026-11-20T10:00:03Z}`).
+//! (from a name to a commit, and back along parents), `past_position` (where a branch stood),
+//! `shallow` (where history ends early), `tag`, `erased`, `policy` (what may be done to a branch),
+//! `moment` (`shop@{2026-11-20T10:00:03Z}`).
 
 pub mod erased;
 pub mod format;
 pub mod history;
 pub mod moment;
+pub mod past_position;
 pub mod policy;
 pub mod revision;
 pub mod shallow;

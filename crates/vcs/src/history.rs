@@ -8,10 +8,11 @@ pub(crate) mod range;
 pub(crate) mod walk;
 
 pub use frond_db::inside::refs::history::NOTHING;
+use frond_db::inside::refs::history::{self, Head};
 pub(crate) use frond_db::inside::refs::history::{
     HEAD, WORKING, begins_commit_id, branch_head, load, no_branch,
 };
-use frond_db::inside::refs::{self, format, history};
+use frond_db::inside::refs::{self, format};
 use frond_db::inside::{Commit, Error, Reader, Target, TreeRef, system};
 use frond_engine::TreeId;
 use frond_query::Code;
@@ -69,15 +70,18 @@ impl Repository {
     pub(crate) fn revision(&self, reader: &Reader<'_>, text: &str) -> Result<ChunkHash, Error> {
         let name = self.repository_name();
         let now_millis = || self.frond().time_millis();
-        let found = history::resolve_from(reader, name, text, || self.head(reader), now_millis)?;
+        let head = match self.target() {
+            Target::Commit(_, chunk) => Head::Commit(*chunk),
+            Target::Branch(branch) => Head::Branch(branch),
+        };
+        let found = history::resolve_from(reader, name, text, head, now_millis)?;
         if let Some((_, chunk)) = found {
             return Ok(chunk);
         }
         let started = match text.split_once("@{") {
             Some(("", _)) => Some(history::HEAD),
             Some((from, _)) => {
-                let known =
-                    history::resolve_from(reader, name, from, || self.head(reader), now_millis)?;
+                let known = history::resolve_from(reader, name, from, head, now_millis)?;
                 known.map(|_| from)
             }
             None => None,

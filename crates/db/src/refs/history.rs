@@ -9,6 +9,7 @@ use crate::commit_id::{self, CommitId, PREFIX_LETTERS_MIN};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::refs::format::{self, Commit};
+use crate::refs::past_position::past_position;
 use crate::refs::revision::{Revision, Step};
 use crate::refs::{self, erased, revision, shallow, tag};
 use crate::schema::TreeRef;
@@ -20,6 +21,15 @@ pub const HEAD: &str = "HEAD";
 pub const NOTHING: &str = "NOTHING";
 /// The word for a branch's working state.
 pub const WORKING: &str = "WORKING";
+
+/// The version that `HEAD` stands for.
+#[derive(Clone, Copy)]
+pub enum Head<'a> {
+    /// A branch's.
+    Branch(&'a str),
+    /// A commit.
+    Commit(ChunkHash),
+}
 
 /// Reads the commit in the chunk `hash`. Parents that a shallow clone lacks are left out.
 ///
@@ -71,40 +81,79 @@ pub(crate) fn resolve(
     let Some(record) = refs::repository(reader, repository)? else {
         return Ok(None);
     };
-    let head = || branch_head(reader, repository, &record.default_branch);
+    let head = Head::Branch(&record.default_branch);
     resolve_from(reader, repository, &revision::of_version(version), head, now_millis)
 }
 
-/// The commit that a revision names, with the commit that `HEAD` stands for; words for dates count
+/// The commit that a revision names, with the version that `HEAD` stands for; words for dates count
 /// from what `now_millis` says.
 ///
 /// # Errors
-/// As [`resolve`]; those of `head`.
+/// As [`resolve`]; as [`branch_head`].
 pub fn resolve_from(
     reader: &Reader<'_>,
     repository: &str,
     text: &str,
-    head: impl FnOnce() -> Result<Option<ChunkHash>, Error>,
+    head: Head<'_>,
     now_millis: impl FnOnce() -> i64,
 ) -> Result<Option<(CommitId, ChunkHash)>, Error> {
     let revision = Revision::parse(text, now_millis)?;
-    let start = match revision.start.as_str() {
-        HEAD | "" => head()?,
-        start => find_start(reader, repository, start)?,
+    let (branch, start) = match (revision.start.as_str(), head) {
+        (HEAD | "", Head::Commit(chunk)) => (None, Some(chunk)),
+        // A database that doesn't exist yet has no commits.
+        (HEAD | "", _) if refs::repository(reader, repository)?.is_none() => (None, None),
+        (HEAD | "", Head::Branch(branch)) => {
+            (Some(branch), branch_head(reader, repository, branch)?)
+        }
+        (branch, _) if refs::branch_ref(reader, repository, branch)?.is_some() => {
+            (Some(branch), branch_head(reader, repository, branch)?)
+        }
+        (start, _) => (None, find_start(reader, repository, start)?),
     };
-    walk(reader, start, &revision)
+    let Some(mut start) = start else { return Ok(None) };
+    if let Some(by_millis) = revision.by_millis {
+        let branch = branch.filter(|_| !revision.goes_by_commits);
+        let Some(then) = at(reader, repository, (branch, start), by_millis)? else {
+            return Ok(None);
+        };
+        start = then;
+    }
+    walk(reader, start, &revision.steps)
 }
 
-/// Finds the commit that a revision begins at: a branch's, a tag's, a remote's branch's, or one by
-/// its id.
+/// The commit on which a branch stood by then, as far as its reflog reaches; otherwise the last one
+/// by then of `start` and those before it, through first parents.
+fn at(
+    reader: &Reader<'_>,
+    repository: &str,
+    (branch, start): (Option<&str>, ChunkHash),
+    by_millis: i64,
+) -> Result<Option<ChunkHash>, Error> {
+    if let Some(branch) = branch
+        && let Some(id) = past_position(reader, repository, branch, by_millis)?
+        && let Some(chunk) = refs::commit_chunk(reader, repository, &id)?
+    {
+        return Ok(Some(chunk));
+    }
+    let mut chunk = start;
+    // No commit is older than its parents.
+    loop {
+        let commit = load(&**reader.store(), chunk)?;
+        if commit.timestamp_millis <= by_millis {
+            return Ok(Some(chunk));
+        }
+        let Some(parent) = commit.parents.first() else { return Ok(None) };
+        chunk = *parent;
+    }
+}
+
+/// Finds the commit that a revision begins at where that isn't a branch's: a tag's, that of a
+/// remote's branch, or one by its id.
 fn find_start(
     reader: &Reader<'_>,
     repository: &str,
     start: &str,
 ) -> Result<Option<ChunkHash>, Error> {
-    if refs::branch_ref(reader, repository, start)?.is_some() {
-        return branch_head(reader, repository, start);
-    }
     if let Some(id) = tag::target(reader, repository, start)? {
         let chunk = refs::commit_chunk(reader, repository, &id)?;
         let unknown = || Error::damaged(format!("the commit of the tag {start} is not known"));
@@ -180,28 +229,14 @@ fn replaced(
     }
 }
 
-/// Goes back to the revision's date, and takes its steps.
+/// Takes a revision's steps.
 fn walk(
     reader: &Reader<'_>,
-    start: Option<ChunkHash>,
-    revision: &Revision,
+    mut chunk: ChunkHash,
+    steps: &[Step],
 ) -> Result<Option<(CommitId, ChunkHash)>, Error> {
-    let Some(mut chunk) = start else {
-        return Ok(None);
-    };
     let store = &**reader.store();
-    if let Some(by_millis) = revision.by_millis {
-        // No commit is older than its parents.
-        loop {
-            let commit = load(store, chunk)?;
-            if commit.timestamp_millis <= by_millis {
-                break;
-            }
-            let Some(parent) = commit.parents.first() else { return Ok(None) };
-            chunk = *parent;
-        }
-    }
-    for step in &revision.steps {
+    for step in steps {
         let (times, parent) = match *step {
             Step::Ancestor(generations) => (generations, 0),
             Step::Parent(0) => continue,

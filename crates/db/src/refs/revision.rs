@@ -1,11 +1,13 @@
 //! Revisions: how people name a commit, `main~2^2`, `main@{yesterday}`.
 //!
 //! A revision begins with a branch's name, `HEAD`, the 32 letters of a commit's id or at least four
-//! of them that begin no other id. A date may follow, `@{…}`: the last commit made by then, going
-//! back through first parents; a date alone goes back from `HEAD`. In a database's name a date at
-//! the end is a moment instead ([`super::moment`]); `@{commit by …}` is a commit there, too. With
-//! git this is what the reflog says, which a clone doesn't have and which expires. After that come
-//! any number of steps:
+//! of them that begin no other id. A date may follow, `@{…}`: the commit on which the branch stood
+//! then, as its reflog knows it ([`super::past_position`]). Where that doesn't reach back so far (a
+//! clone has none, and it expires), and behind what is no branch, it is the last commit made by
+//! then, going back through first parents; and always with `@{commit by …}`, which therefore names
+//! the same commit as long as the history stays. A date alone goes back from `HEAD`. In the name of
+//! a database a date at the end is a moment instead ([`super::moment`]); `@{commit by …}` is a
+//! commit there, too. After that come any number of steps:
 //!
 //! | step | goes to |
 //! |---|---|
@@ -27,8 +29,10 @@ const STEPS_MAX: usize = 64;
 pub(crate) struct Revision {
     /// Empty where a date stands alone.
     pub start: String,
-    /// The last millisecond at which a commit that counts was made.
+    /// The last millisecond at which a commit that counts was made, or the branch moved.
     pub by_millis: Option<i64>,
+    /// Whether only commits' dates count.
+    pub goes_by_commits: bool,
     pub steps: Vec<Step>,
 }
 
@@ -121,6 +125,7 @@ impl Revision {
         if start.is_empty() && date.is_none() {
             return Err(wrong("it names no branch or commit"));
         }
+        let goes_by_commits = date.and_then(commit_by).is_some();
         let by_millis = match date {
             None => None,
             Some(date) => {
@@ -154,7 +159,7 @@ impl Revision {
             }
             rest = behind;
         }
-        Ok(Revision { start: start.to_owned(), by_millis, steps })
+        Ok(Revision { start: start.to_owned(), by_millis, goes_by_commits, steps })
     }
 }
 

@@ -9,6 +9,7 @@
 //! remote keeps its branch under the old name, and a commit policy that names the old branch keeps
 //! doing so.
 
+use frond_db::inside::refs::past_position::RENAMED;
 use frond_db::inside::{BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope};
 use frond_db::inside::{refs, system};
 use frond_engine::{Durability, Transaction, TreeId};
@@ -67,7 +68,7 @@ impl Repository {
             }
             let record = Value::inline(BranchRef { commit: state.at }.encode());
             transaction.put(TreeId::SYSTEM, system::branch_key(repository, new), record)?;
-            let why = format!("branch: renamed from {old} to {new}");
+            let why = format!("{RENAMED}{old} to {new}");
             let why = RefWhy::plain(&why, self.frond().time_millis());
             // Without `from` it is passed over by an undo: there is nothing to take back.
             RefChange { from: None, to: state.at, why }.log(transaction, repository, new)?;

@@ -2,6 +2,7 @@
 
 use frond_db::AggregateRequest;
 use frond_doc::{DocumentBuf, Value, ValueBuf, document};
+use frond_testkit::SimClock;
 use frond_vcs::Repository;
 use frond_vcs::{
     CollectionChange, CommitRequest, DiffDetail, DiffRequest, LogRequest, RefChangeInfo,
@@ -436,6 +437,58 @@ fn a_date_names_the_last_commit_by_then() {
         let naming = frond_vcs::naming_branch(&frond, &name).expect("it can be read");
         assert_eq!(naming.as_deref(), Some(branch), "{version}");
     }
+}
+
+/// A commit that a reset took away, a branch that got the name of an earlier one, and, once the
+/// reflog is forgotten, the dates of commits again.
+#[test]
+fn a_date_goes_by_where_a_branch_stood_then() {
+    let clock = SimClock::new();
+    let machine = frond_testkit::machine::machine(&SimDisk::new(1), &clock, 1);
+    let frond = frond_vcs::open_on(&machine, FrondOptions::default()).expect("the disk works");
+    let main = shop(&frond, "");
+    let commit_next = |database: &Repository, id: i32| {
+        clock.step(3_600_000_000);
+        insert(database, "things", &[document! { "_id": id }]);
+        database.commit("another", "Ada").expect("something changed").id
+    };
+    let first = commit_next(&main, 1); // Five hours ago, in the end.
+    main.create_branch("aside", None).expect("a good name");
+    let astray = commit_next(&shop(&frond, "aside"), 20);
+    main.delete_branch("aside", true).expect("forced");
+    main.create_branch("side", None).expect("a good name");
+    let second = commit_next(&main, 2);
+    clock.step(3_600_000_000);
+    main.reset(Some("main~1"), true).expect("known");
+    let on_side = commit_next(&shop(&frond, "side"), 30);
+    main.rename_branch("side", "aside").expect("a free name");
+    clock.step(3_600_000_000);
+    let now = |minutes: i64| format!("@{{{minutes} minutes ago}}");
+    let named = |revision: &str| {
+        let range = Some(revision.to_owned());
+        let log = main.log_of(LogRequest { range, limit: Some(1), ..LogRequest::default() });
+        log.ok().and_then(|mut log| log.next()).map(|commit| commit.expect("a commit").id)
+    };
+    for (start, minutes, expected) in [
+        ("main", 330, None),
+        ("main", 270, Some(first)),
+        ("main", 150, Some(second)),
+        ("HEAD", 150, Some(second)),
+        ("", 150, Some(second)),
+        ("main", 90, Some(first)),
+        ("aside", 210, Some(first)),
+        ("aside", 90, Some(first)),
+        ("aside", 30, Some(on_side)),
+    ] {
+        let revision = format!("{start}{}", now(minutes));
+        assert_eq!(named(&revision), expected, "{revision}");
+    }
+    assert_eq!(named(&format!("main{}~1", now(150))), Some(first));
+    assert_eq!(named("main@{commit by 150 minutes ago}"), Some(first), "the same for ever");
+    assert_ne!(astray, on_side);
+    main.expire_reflog(i64::MAX).expect("forgotten");
+    assert_eq!(named(&format!("main{}", now(150))), Some(first), "of what main has now");
+    assert_eq!(named(&format!("aside{}", now(30))), Some(on_side));
 }
 
 #[test]
