@@ -78,6 +78,17 @@ impl UncommittedWrites {
         changed.iter().map(|(key, changed)| (key.clone(), *changed)).collect()
     }
 
+    /// Gives what was noted of a branch to its new name.
+    pub fn rename(&self, database: &str, old: &str, new: &str) {
+        let key = |branch: &str| (database.to_owned(), branch.to_owned());
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(moved) = changed.remove(&key(old)) else { return };
+        // It may have been written to under the new name already.
+        let known = changed.entry(key(new)).or_insert(Changed { bytes: 0, ..moved });
+        known.bytes += moved.bytes;
+        known.since_millis = known.since_millis.min(moved.since_millis);
+    }
+
     /// Takes what was noted of a branch: it is about to be committed.
     pub fn take(&self, key: &(String, String)) {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner).remove(key);

@@ -3,11 +3,10 @@
 //! All that has the branch's name in its key moves to the new name in one transaction: the ref, the
 //! working entries (whose trees stay as they are), the policy and the reflog. So what was done
 //! before can be undone under the new name. What was done to an earlier branch of the old name,
-//! which was deleted, stays under that.
+//! which was deleted, stays under that. A commit policy that lists the branch lists its new name.
 //!
 //! What may surprise: change streams on the old name end, as if the branch had been deleted. A
-//! remote keeps its branch under the old name, and a commit policy that names the old branch keeps
-//! doing so.
+//! remote keeps its branch under the old name.
 
 use frond_db::inside::refs::past_position::RENAMED;
 use frond_db::inside::{BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope};
@@ -17,6 +16,7 @@ use frond_query::Code;
 use frond_tree::Value;
 
 use crate::branch::check_is_free;
+use crate::policy::commit_policy;
 use crate::refs::ref_name;
 use crate::refs::reflog::{self, RefChange, RefWhy};
 use crate::repository::Repository;
@@ -36,7 +36,8 @@ impl Repository {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, old);
         // A write that began under the old name is over before, as with a deletion.
-        self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+        let mode = LatchMode::Remover;
+        let renamed = self.transact_alone(scope, mode, Durability::Synced, |transaction| {
             let engine = self.frond().engine();
             {
                 let reader = Reader::within(engine, transaction);
@@ -56,6 +57,7 @@ impl Repository {
             transaction.validate(TreeId::SYSTEM, system::tag_key(repository, new));
             state.record_unread(engine, transaction, EventKind::DropDatabase);
             self.move_policy(transaction, old, new)?;
+            commit_policy::rename_branch(engine, transaction, repository, (old, new))?;
             reflog::rename(engine, transaction, repository, (old, new))?;
 
             for (collection, _) in &state.entries {
@@ -73,7 +75,9 @@ impl Repository {
             // Without `from` it is passed over by an undo: there is nothing to take back.
             RefChange { from: None, to: state.at, why }.log(transaction, repository, new)?;
             Ok(Outcome::Commit(BranchInfo { name: new.to_owned(), head: state.at }))
-        })
+        })?;
+        self.frond().written().rename(repository, old, new);
+        Ok(renamed)
     }
 
     fn move_policy(

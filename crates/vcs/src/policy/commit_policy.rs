@@ -28,7 +28,7 @@ use frond_db::inside::{
     Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_variables, refs, system,
 };
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, extended_json};
-use frond_engine::{Durability, Transaction, TreeId};
+use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::expression::Variables;
 use frond_query::{Code, Filter};
 use frond_store::ChunkHash;
@@ -360,6 +360,39 @@ pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<Docum
     let key = system::commit_policy_key(database);
     let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
     bytes.map(system::record).transpose()
+}
+
+/// Has the policy of `database`, where it lists the branch `old`, list `new` instead: its name from
+/// `transaction` on.
+pub(crate) fn rename_branch(
+    engine: &Engine,
+    transaction: &mut Transaction,
+    database: &str,
+    (old, new): (&str, &str),
+) -> Result<(), Error> {
+    let key = system::commit_policy_key(database);
+    transaction.validate(TreeId::SYSTEM, key.clone());
+    let Some(policy) = stored(&Reader::within(engine, transaction), database)? else {
+        return Ok(());
+    };
+    let is_old = |branch: Value<'_>| branch.as_str() == Some(old);
+    let listed = policy.get("branches").and_then(|branches| branches.as_array());
+    if !listed.is_some_and(|listed| listed.iter().any(is_old)) {
+        return Ok(());
+    }
+    let mut renamed = DocumentBuilder::new();
+    for (field, value) in policy.iter() {
+        let Some(branches) = value.as_array().filter(|_| field == "branches") else {
+            renamed.append(field, value);
+            continue;
+        };
+        renamed.begin_array(field);
+        for branch in branches.iter() {
+            renamed.push(if is_old(branch) { Value::String(new) } else { branch });
+        }
+        renamed.end();
+    }
+    Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(renamed.build().into_bytes()))?)
 }
 
 impl Repository {

@@ -102,6 +102,38 @@ fn automatic_commits_come_by_interval_and_by_size() {
     assert!(main.commit_policy().unwrap().is_none());
 }
 
+/// Also what was written before, and isn't committed yet.
+#[test]
+fn a_policy_that_lists_a_branch_goes_with_its_renaming() {
+    let (_, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    main.create_branch("plan", None).unwrap();
+    main.create_branch("other", None).unwrap();
+    set(&main, r#"{"everySeconds": 60, "branches": ["main", "plan"], "author": "robot"}"#);
+    assert!(frond_vcs::run_policies(&frond).commits.is_empty());
+    let passes = |seconds: i64| {
+        clock.step(seconds * 1_000_000);
+        frond_vcs::run_policies(&frond).commits.len()
+    };
+    assert_eq!(passes(61), 0);
+    put(&shop(&frond, "plan"), "items", &item(1, 70)).unwrap();
+    assert_eq!(passes(40), 0);
+    main.rename_branch("plan", "sale").unwrap();
+    main.rename_branch("other", "plan").unwrap();
+    put(&shop(&frond, "plan"), "items", &item(1, 80)).unwrap();
+    assert_eq!(passes(21), 1, "the time counts from before");
+    let sale = shop(&frond, "sale");
+    assert_eq!(messages(&sale).len(), 2);
+    put(&sale, "items", &item(1, 71)).unwrap();
+    assert_eq!(passes(61), 1, "not of what is called plan now");
+    assert_eq!((messages(&sale).len(), messages(&main).len()), (3, 1));
+    let policy = main.commit_policy().unwrap().expect("it is there");
+    let expected = r#"{"everySeconds": 60, "branches": ["main", "sale"], "author": "robot"}"#;
+    assert_eq!(policy.to_document(), &extended_json::parse(expected).unwrap());
+}
+
 #[test]
 fn automatic_commits_are_thinned_and_others_keep_their_ids() {
     let (_, clock, frond) = timed();
