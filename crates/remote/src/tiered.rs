@@ -15,8 +15,7 @@ use frond_vcs::{ChunkSource, FsckReport, RepairReport, SalvageReport};
 use crate::object_bucket::ObjectBucket;
 use crate::remote_url::BucketUrl;
 
-/// New packs of so many bytes stay on the disk before they are put into the bucket: an object of
-/// about as much, put from memory.
+/// New packs of so many bytes stay on the disk before they are put into the bucket.
 const LOCAL_BYTES_MAX: u64 = 64 << 20;
 
 /// A reader that lags less behind than this reads on when the leader has flushed.

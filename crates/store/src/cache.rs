@@ -23,7 +23,8 @@
 //!    taken from its bytes, step by step as it grows; parts give way to the rooms. An interior node
 //!    that readers have stays, since dropping it would free nothing.
 //! 8. Where the process is short of memory, a part of the bytes is withheld
-//!    ([`ChunkCache::withhold`]).
+//!    ([`ChunkCache::withhold`]). What is held beside the cache for a moment, as a pack that is
+//!    sent, is reserved of them ([`ChunkCache::reserve`]).
 //!
 //! A surprise: a front's hits are unknown to the cache proper, which would take an interior node
 //! for one that no reader wants; so every so often a hit asks it too.
@@ -100,6 +101,8 @@ pub(crate) struct ChunkCache {
     bytes_max: u64,
     /// The bytes of it that aren't to be used.
     withheld: AtomicU64,
+    /// The bytes of it that others hold for a moment.
+    reserved: AtomicU64,
     budget: Arc<CacheBudget>,
     pin_budget: Arc<CacheBudget>,
     /// Steps that the cache has less than all bytes.
@@ -188,6 +191,7 @@ impl ChunkCache {
             slow: MostlyFromDisk::default(),
             bytes_max,
             withheld: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
             budget,
             pin_budget,
             steps_beside: Mutex::new(0),
@@ -281,6 +285,18 @@ impl ChunkCache {
         }
     }
 
+    /// Takes so many bytes less until what is returned is dropped; what is above that goes before.
+    pub(crate) fn reserve(&self, bytes: u64) -> ReservedBytes<'_> {
+        self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        self.share_bytes();
+        ReservedBytes { cache: self, bytes }
+    }
+
+    /// The bytes that aren't the cache's now.
+    fn bytes_elsewhere(&self) -> u64 {
+        self.withheld.load(Ordering::Relaxed).max(self.reserved.load(Ordering::Relaxed))
+    }
+
     /// Leaves the bytes that lie beside the cache, and sets how many the parts may take.
     fn share_bytes(&self) {
         let is_for_parts = self.slow.is_most();
@@ -288,8 +304,8 @@ impl ChunkCache {
         self.parts.set_bytes_max(if is_for_parts { self.parts_bytes_max() } else { 0 });
         self.parts.shrink();
         let step = (self.bytes_max / STEP_SHARE).max(1);
-        let withheld = self.withheld.load(Ordering::Relaxed);
-        let steps = (self.budget.own_bytes() + self.parts.bytes() + withheld).div_ceil(step);
+        let beside = self.budget.own_bytes() + self.parts.bytes();
+        let steps = (beside + self.bytes_elsewhere()).div_ceil(step);
         // A thread that finds the lock taken needn't wait for the other.
         if let Ok(mut beside) = self.steps_beside.try_lock()
             && *beside != steps
@@ -306,8 +322,20 @@ impl ChunkCache {
         let chunks = (kept_by_readers + others).max(self.bytes_max / CHUNKS_SHARE);
         let step = self.bytes_max / STEP_SHARE;
         // It changes by whole steps, so seldom.
-        let withheld = self.withheld.load(Ordering::Relaxed);
-        self.bytes_max.saturating_sub(own + chunks + withheld) / step.max(1) * step
+        self.bytes_max.saturating_sub(own + chunks + self.bytes_elsewhere()) / step.max(1) * step
+    }
+}
+
+/// Bytes that the cache has less; dropped, it has them again.
+pub(crate) struct ReservedBytes<'a> {
+    cache: &'a ChunkCache,
+    bytes: u64,
+}
+
+impl Drop for ReservedBytes<'_> {
+    fn drop(&mut self) {
+        self.cache.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.cache.share_bytes();
     }
 }
 

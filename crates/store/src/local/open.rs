@@ -51,6 +51,12 @@ use crate::tiered;
 const ROOM_SHARE: u64 = 4;
 /// Chunks of such a part of the cache's bytes may be pinned in it.
 const LEAF_ROOM_SHARE: u64 = 4;
+/// A pack that goes to the disk's tier is held in memory on its way, which the cache leaves to it:
+/// it is such a part of the cache's bytes, within these bounds. Each is a request, which is paid
+/// for.
+const SENT_SHARE: u64 = 4;
+const SENT_BYTES_MIN: u64 = 4 << 20;
+const SENT_BYTES_MAX: u64 = 64 << 20;
 /// The number of buffers that are kept, for as many threads that read or put chunks at once.
 const BUFFER_COUNT_MAX: usize = 8;
 /// Larger ones aren't kept: a batch of trees' chunks is about 1 MiB.
@@ -74,7 +80,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let loaded = packs::load(&*disk, &manifest, &unlisted, pages, &counters)?;
 
     let copies = Copies::open(machine, options.reserve_bytes)?;
-    let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
+    let target = pack_bytes_target(&options, disk.tier().is_some());
     let roots = manifest.roots.clone();
     let is_new = manifest.generation == 0;
     let sessions = Arc::new(Sessions::default());
@@ -120,6 +126,13 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     note_lost(&store);
     publish_first(&store, roots, is_new)?;
     Ok(store)
+}
+
+/// The size at which a pack is sealed.
+fn pack_bytes_target(options: &LocalOptions, is_sent: bool) -> u64 {
+    let target = options.pack_bytes_target.min(PACK_BYTES_TARGET_MAX);
+    let sent = (options.cache_bytes / SENT_SHARE).clamp(SENT_BYTES_MIN, SENT_BYTES_MAX);
+    if is_sent { target.min(sent) } else { target }
 }
 
 /// Publishes a manifest of what was found.

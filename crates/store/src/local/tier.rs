@@ -4,7 +4,8 @@
 //! 1. Under the publisher's lock, seal the open packs and publish the manifest. No root can be
 //!    swapped meanwhile, so what each root reaches was put before and lies in a sealed pack; no
 //!    pack can be dropped, so what a collection moves after the sealing still lies where it was.
-//! 2. Send the packs that aren't there, and the manifest, of these packs and roots alone.
+//! 2. Send the packs that aren't there, and the manifest, of these packs and roots alone. One pack
+//!    at a time is in memory meanwhile: the cache gives way to it before.
 //!
 //! *Roots*. One may be of use only together with a log that the tier doesn't have. A root of the
 //! same name and [`SELF_CONTAINED_SUFFIX`] names what a directory without the log gets instead;
@@ -71,6 +72,7 @@ impl LocalStore {
             manifest.roots = roots;
             bytes = manifest::encode(&manifest);
         }
+        let _in_memory = self.cache.reserve(tier.state().bytes_waiting.min(self.pack_bytes_target));
         let taken = tier.take(&files, &bytes);
         taken.map_err(|error| if tier.is_deposed() { self.poison(error) } else { error })
     }

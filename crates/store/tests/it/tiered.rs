@@ -6,6 +6,7 @@
 mod cache;
 mod leases;
 mod locations;
+mod memory;
 mod pins;
 mod purge;
 mod reader;
