@@ -23,6 +23,7 @@ mod column;
 mod cursor;
 mod doubles;
 mod keys;
+mod known_shapes;
 mod leaf;
 mod numbers;
 mod shape;

@@ -14,17 +14,21 @@ pub(super) fn packed_bytes(count: usize, width: u32) -> Option<usize> {
     Some(count.checked_mul(width as usize)?.div_ceil(8))
 }
 
-/// Appends `numbers`, none of which needs more than `width` bits.
+/// Appends `numbers`, none of which needs more than `width` bits, which are at most 64.
 pub(super) fn pack(out: &mut Vec<u8>, width: u32, numbers: impl Iterator<Item = u64>) {
-    let (mut waiting, mut waiting_bits) = (0u128, 0);
+    if width == 0 {
+        return;
+    }
+    let (mut waiting, mut waiting_bits) = (0u64, 0);
     for number in numbers {
         debug_assert!(self::width(number) <= width);
-        waiting |= u128::from(number) << waiting_bits;
+        waiting |= number << waiting_bits;
         waiting_bits += width;
         if WORD_BITS <= waiting_bits {
-            out.extend_from_slice(&(waiting as u64).to_le_bytes());
-            waiting >>= WORD_BITS;
+            out.extend_from_slice(&waiting.to_le_bytes());
             waiting_bits -= WORD_BITS;
+            // The bits of the number that had no room; of the whole width where it had none.
+            waiting = number.checked_shr(width - waiting_bits).unwrap_or(0);
         }
     }
     out.extend_from_slice(&waiting.to_le_bytes()[..waiting_bits.div_ceil(8) as usize]);
@@ -41,14 +45,25 @@ pub(super) fn unpack(
     number: impl Fn(u64) -> i64,
 ) {
     let mask = if width == WORD_BITS { u64::MAX } else { (1 << width) - 1 };
-    numbers.extend((0..count).map(|position| {
+    let place = |position: usize| {
         let bit = position * width as usize;
-        let (byte, shift) = (bit / 8, (bit % 8) as u32);
-        if width <= WIDTH_IN_WORD_MAX
-            && let Some(word) = packed.get(byte..).and_then(|rest| rest.first_chunk())
-        {
-            return number(u64::from_le_bytes(*word) >> shift & mask);
-        }
+        (bit / 8, (bit % 8) as u32)
+    };
+    // Those of which all lies in a word that is there.
+    let mut in_word = 0;
+    if width <= WIDTH_IN_WORD_MAX
+        && let Some(last_start) = packed.len().checked_sub(size_of::<u64>())
+    {
+        in_word = (last_start * 8 + 7).checked_div(width as usize).map_or(0, |last| last + 1);
+        in_word = in_word.min(count);
+        numbers.extend((0..in_word).map(|position| {
+            let (byte, shift) = place(position);
+            let word = packed[byte..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+            number(word >> shift & mask)
+        }));
+    }
+    numbers.extend((in_word..count).map(|position| {
+        let (byte, shift) = place(position);
         let mut word = [0; size_of::<u128>()];
         let rest = &packed[byte..packed.len().min(byte + word.len())];
         word[..rest.len()].copy_from_slice(rest);

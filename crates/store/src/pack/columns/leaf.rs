@@ -7,13 +7,15 @@
 //!
 //! The header, the offset table and all lengths follow from that. Layout: docs/format/columns.md.
 
+use std::rc::Rc;
+
 use super::column::{Column, Read};
 use super::cursor::{Reader, write_string, write_varint};
 use super::keys::{append_piece, candidates, split_keys};
-use super::numbers;
 use super::shape::Shape;
 use super::slot::Slot;
 use super::strings::{self, Strings};
+use super::{known_shapes, numbers};
 
 // The offsets of the parts of a leaf's chunk: docs/format/chunk.md and map-node.md.
 const CHUNK_HEADER: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 0];
@@ -38,7 +40,7 @@ const SHAPES_MAX: usize = 16;
 
 /// The rows of one shape.
 struct Rows<'a> {
-    shape: Shape,
+    shape: Rc<Shape>,
     columns: Vec<Column<'a>>,
     keys: Vec<&'a [u8]>,
 }
@@ -104,7 +106,7 @@ fn file<'a>(
     if (entry_count / SHAPES_SHARE).min(SHAPES_MAX) <= shapes.len() {
         return None;
     }
-    let shape = Shape::of(value)?;
+    let shape = known_shapes::of(value)?;
     let mut columns: Vec<Column<'_>> =
         shape.columns.iter().map(|kind| Column::new(*kind, entry_count)).collect();
     if !shape.take(value, &mut columns) {
@@ -126,7 +128,7 @@ impl Rows<'_> {
 
 /// The rows of one shape that were read.
 struct ReadRows<'a> {
-    shape: Shape,
+    shape: Rc<Shape>,
     columns: Vec<Read<'a>>,
     pieces: Vec<Slot>,
     /// The strings before each piece, and behind the last.
@@ -140,7 +142,7 @@ struct ReadRows<'a> {
 }
 
 impl<'a> ReadRows<'a> {
-    fn read(shape: Shape, reader: &mut Reader<'a>, count: usize) -> Option<ReadRows<'a>> {
+    fn read(shape: Rc<Shape>, reader: &mut Reader<'a>, count: usize) -> Option<ReadRows<'a>> {
         let mut columns = Vec::with_capacity(shape.columns.len());
         for kind in &shape.columns {
             columns.push(Read::of(*kind, reader, count)?);
@@ -180,7 +182,7 @@ pub(super) fn read(reader: &mut Reader<'_>, bytes_max: usize, out: &mut Vec<u8>)
     let shape_count = reader.count(count)?;
     let mut shapes = Vec::with_capacity(shape_count);
     for _ in 0..shape_count {
-        shapes.push(Shape::parse(reader.string()?)?);
+        shapes.push(known_shapes::parse(reader.string()?)?);
     }
     let which = numbers::read(reader, count)?;
     let flags = numbers::read(reader, count)?;

@@ -73,30 +73,22 @@ impl Summary {
 /// The summary of `numbers`, of what each adds to the one before, and of what that adds to the step
 /// before; `None` of what there are none of.
 fn summaries(numbers: &[i64]) -> [Option<Summary>; 3] {
-    let mut summaries: [Option<Summary>; 3] = [None; 3];
-    let (mut last, mut last_step) = (0, 0);
-    for number in numbers {
+    let [first, rest @ ..] = numbers else { return [None; 3] };
+    let mut all = Summary::of(*first);
+    let [second, rest @ ..] = rest else { return [Some(all), None, None] };
+    all.note(*second);
+    let (mut last, mut last_step) = (*second, second.wrapping_sub(*first));
+    let mut steps = Summary::of(last_step);
+    let [third, ..] = rest else { return [Some(all), Some(steps), None] };
+    let mut steps_of_steps = Summary::of(third.wrapping_sub(last).wrapping_sub(last_step));
+    for number in rest {
         let step = number.wrapping_sub(last);
-        match &mut summaries {
-            [Some(all), Some(steps), Some(steps_of_steps)] => {
-                all.note(*number);
-                steps.note(step);
-                steps_of_steps.note(step.wrapping_sub(last_step));
-            }
-            [Some(all), Some(steps), none] => {
-                all.note(*number);
-                steps.note(step);
-                *none = Some(Summary::of(step.wrapping_sub(last_step)));
-            }
-            [Some(all), none, _] => {
-                all.note(*number);
-                *none = Some(Summary::of(step));
-            }
-            [none, ..] => *none = Some(Summary::of(*number)),
-        }
+        all.note(*number);
+        steps.note(step);
+        steps_of_steps.note(step.wrapping_sub(last_step));
         (last, last_step) = (*number, step);
     }
-    summaries
+    [all, steps, steps_of_steps].map(Some)
 }
 
 /// The numbers, their steps, or the steps of these.
@@ -113,6 +105,16 @@ fn residues(numbers: &[i64], order: usize) -> Cow<'_, [i64]> {
 
 /// Appends the column of `numbers`.
 pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64]) {
+    write_in(out, numbers, dictionary);
+}
+
+/// As [`write`], where the numbers are codes, from 0 on without a gap: what another dictionary would
+/// make of them.
+pub(super) fn write_codes(out: &mut Vec<u8>, codes: &[i64]) {
+    write_in(out, codes, |_| None);
+}
+
+fn write_in(out: &mut Vec<u8>, numbers: &[i64], dictionary: fn(&[i64]) -> Option<Vec<u8>>) {
     let summaries = summaries(numbers);
     let Some(all) = summaries[0] else { return };
     if all.least == all.most {

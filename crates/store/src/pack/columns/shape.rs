@@ -20,23 +20,21 @@ use super::slot::{Content, LENGTH_BYTES, Slot, Value, content, put_length};
 struct Run {
     /// Their place in the template.
     bytes: Range<usize>,
-    /// The ranges that are the same in all documents: types, names and ends. They count from the
-    /// run's beginning, as all places in it do.
-    literals: Vec<Range<usize>>,
-    places: Vec<(usize, RunPlace)>,
+    /// The places of lengths, and of values whose length is their type's. They count from the run's
+    /// beginning.
+    lengths: Vec<(usize, LengthPlace)>,
+    values: Vec<(usize, Slot)>,
     /// The value behind them, which has any length; `None` behind a document's last run.
     value: Option<Slot>,
 }
 
-/// The content of a place of a run.
-#[derive(Debug)]
-enum RunPlace {
-    /// A document's length, and its beginning.
+/// A place that a document's length has to do with.
+#[derive(Clone, Copy, Debug)]
+enum LengthPlace {
+    /// It stands here, at the document's beginning.
     Open,
-    /// A document's end is right before.
+    /// The document's end is right before.
     Close,
-    /// A value whose length is its type's.
-    Value(Slot),
 }
 
 /// A shape, taken apart.
@@ -47,6 +45,9 @@ pub(super) struct Shape {
     pub(super) columns: Vec<Kind>,
     /// The bytes of all runs, with zeros in place of lengths and values.
     pub(super) template: Vec<u8>,
+    /// The bits of each of these bytes that are the same in all documents: all those of types, names
+    /// and ends, none of lengths and values.
+    literals: Vec<u8>,
     runs: Vec<Run>,
 }
 
@@ -60,15 +61,15 @@ impl Shape {
         while depth > 0 {
             let element_type = *bytes.get(position)?;
             if element_type == 0 {
-                shape.literal(&mut run, &[0]);
-                run.places.push((shape.template.len() - run.bytes.start, RunPlace::Close));
+                shape.literal(&[0]);
+                run.lengths.push((shape.template.len() - run.bytes.start, LengthPlace::Close));
                 position += 1;
                 depth -= 1;
                 continue;
             }
             let name_bytes = bytes[position + 1..].iter().position(|byte| *byte == 0)?;
             let end = position + 1 + name_bytes + 1;
-            shape.literal(&mut run, &bytes[position..end]);
+            shape.literal(&bytes[position..end]);
             position = end;
             match content(element_type)? {
                 Content::Nothing => {}
@@ -93,18 +94,19 @@ impl Shape {
     }
 
     fn open(&mut self, run: &mut Run) {
-        run.places.push((self.template.len() - run.bytes.start, RunPlace::Open));
-        self.template.extend_from_slice(&[0; LENGTH_BYTES]);
+        run.lengths.push((self.template.len() - run.bytes.start, LengthPlace::Open));
+        self.blank(LENGTH_BYTES);
     }
 
-    fn literal(&mut self, run: &mut Run, bytes: &[u8]) {
-        let start = self.template.len() - run.bytes.start;
-        let end = start + bytes.len();
+    fn literal(&mut self, bytes: &[u8]) {
         self.template.extend_from_slice(bytes);
-        match run.literals.last_mut().filter(|last| last.end == start) {
-            Some(last) => last.end = end,
-            None => run.literals.push(start..end),
-        }
+        self.literals.resize(self.template.len(), u8::MAX);
+    }
+
+    /// Bytes that differ from document to document.
+    fn blank(&mut self, count: usize) {
+        self.template.resize(self.template.len() + count, 0);
+        self.literals.resize(self.template.len(), 0);
     }
 
     fn value(&mut self, run: &mut Run, element_type: u8, value: Value) {
@@ -113,8 +115,8 @@ impl Shape {
         self.slots.push(slot);
         let here = self.template.len();
         if let Some(bytes) = value.fixed_bytes() {
-            run.places.push((here - run.bytes.start, RunPlace::Value(slot)));
-            self.template.resize(here + bytes, 0);
+            run.values.push((here - run.bytes.start, slot));
+            self.blank(bytes);
         } else {
             let ended = std::mem::replace(run, Run::from(here));
             self.end(ended, Some(slot));
@@ -156,34 +158,40 @@ impl Shape {
         Shape::parse(&bytes)
     }
 
+    /// Whether `document` has this shape.
+    pub(super) fn is_of(&self, document: &[u8]) -> bool {
+        self.walk(document, |_, _| {}).is_some()
+    }
+
     /// Appends the values of `document` to `columns`, if it has this shape; else leaves them as
     /// they are.
     pub(super) fn take<'a>(&self, document: &'a [u8], columns: &mut [Column<'a>]) -> bool {
         let row_count = columns.first().map(Column::len);
-        let taken = self.try_take(document, columns).is_some();
+        let taken = self.walk(document, |slot, value| slot.take(value, columns)).is_some();
         if let (false, Some(row_count)) = (taken, row_count) {
             columns.iter_mut().for_each(|column| column.truncate(row_count));
         }
         taken
     }
 
-    fn try_take<'a>(&self, document: &'a [u8], columns: &mut [Column<'a>]) -> Option<()> {
+    /// Shows the bytes from each value of `document` on, if it has this shape; else some.
+    fn walk<'a>(&self, document: &'a [u8], mut visit: impl FnMut(&Slot, &'a [u8])) -> Option<()> {
         let mut rest = document;
         for run in &self.runs {
             let template = &self.template[run.bytes.clone()];
+            let literals = &self.literals[run.bytes.clone()];
             let (bytes, behind) = rest.split_at_checked(template.len())?;
-            if run.literals.iter().any(|at| bytes[at.clone()] != template[at.clone()]) {
+            // All of it, many bytes at once: a comparison for each name costs more.
+            let differs =
+                |sum: u8, ((byte, own), literal): ((&u8, &u8), &u8)| sum | (byte ^ own) & literal;
+            if bytes.iter().zip(template).zip(literals).fold(0, differs) != 0 {
                 return None;
             }
-            for (at, place) in &run.places {
-                if let RunPlace::Value(slot) = place {
-                    slot.take(&bytes[*at..], columns);
-                }
-            }
+            run.values.iter().for_each(|(at, slot)| visit(slot, &bytes[*at..]));
             rest = behind;
             if let Some(slot) = run.value {
                 let (value, behind) = rest.split_at_checked(slot.value.bytes_in(rest)?)?;
-                slot.take(value, columns);
+                visit(&slot, value);
                 rest = behind;
             }
         }
@@ -206,12 +214,11 @@ impl Shape {
             let start = out.len();
             starts.push(start);
             out.extend_from_slice(&self.template[run.bytes.clone()]);
-            for (at, place) in &run.places {
+            for (at, place) in &run.lengths {
                 let at = start + at;
                 match place {
-                    RunPlace::Open => open.push(at),
-                    RunPlace::Close => put_length(&mut out[open.pop()?..at], 0)?,
-                    RunPlace::Value(_) => {}
+                    LengthPlace::Open => open.push(at),
+                    LengthPlace::Close => put_length(&mut out[open.pop()?..at], 0)?,
                 }
             }
             if let Some(slot) = run.value {
@@ -230,11 +237,9 @@ impl Shape {
     /// `starts`, a column after the other: a loop over numbers costs less than one over slots.
     pub(super) fn put_fixed(&self, columns: &[Read<'_>], starts: &[usize], out: &mut [u8]) {
         for (number, run) in self.runs.iter().enumerate() {
-            for (at, place) in &run.places {
-                if let RunPlace::Value(slot) = place {
-                    let starts = starts.iter().skip(number).step_by(self.runs.len());
-                    slot.put_all(columns, starts.map(|start| start + at), out);
-                }
+            for (at, slot) in &run.values {
+                let starts = starts.iter().skip(number).step_by(self.runs.len());
+                slot.put_all(columns, starts.map(|start| start + at), out);
             }
         }
     }
@@ -243,6 +248,6 @@ impl Shape {
 impl Run {
     /// One that begins at `start` of the template.
     fn from(start: usize) -> Run {
-        Run { bytes: start..start, literals: Vec::new(), places: Vec::new(), value: None }
+        Run { bytes: start..start, lengths: Vec::new(), values: Vec::new(), value: None }
     }
 }

@@ -107,7 +107,7 @@ fn write_repeated(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
     let around = Affixes::of(&different);
     around.write(out);
     different.iter().for_each(|string| write_string(out, around.middle(string)));
-    numbers::write(out, &places);
+    numbers::write_codes(out, &places);
     true
 }
 
@@ -119,16 +119,16 @@ fn dictionary<'a>(strings: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
     let mut ends: Vec<u64> = Vec::new();
     let mut last = 0;
     for string in strings {
-        if different.get(last) != Some(string) {
-            let end = end_of(string);
-            let is_it = |at: &usize| ends[*at] == end && different[*at] == *string;
-            last = (0..ends.len()).find(is_it).unwrap_or(ends.len());
+        let end = end_of(string);
+        let is_it = |at: usize| ends[at] == end && different[at] == *string;
+        if different.len() <= last || !is_it(last) {
+            last = (0..ends.len()).find(|at| is_it(*at)).unwrap_or(ends.len());
         }
         if last == different.len() {
             if different.len() == different_max {
                 return None;
             }
-            ends.push(end_of(string));
+            ends.push(end);
             different.push(*string);
         }
         places.push(last as i64);
