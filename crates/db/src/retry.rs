@@ -14,9 +14,9 @@
 //!    again and then finds the record.
 //!
 //! A transaction that was committed leaves a record too, so that its commit can be sent again.
-//! Records that were not used for long are removed by [`Frond::forget_retries`]. Where documents are
-//! erased, answers with parts of documents are forgotten ([`Frond::forget_answers`]), but not that
-//! their writes were done: sent again, such a write is refused.
+//! Records that were not used for long are removed by [`Frond::forget_retries`]. Where documents
+//! are erased, answers with parts of documents are forgotten ([`Frond::forget_answers`]), but not
+//! that their writes were done: sent again, such a write is refused.
 
 mod carried;
 mod memory;

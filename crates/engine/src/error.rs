@@ -84,8 +84,8 @@ impl EngineError {
         }
     }
 
-    /// Whether the disk is full, or as full as it may be, or the process may open no more files: the
-    /// only failures of a write that leave everything as it was.
+    /// Whether the disk is full, or as full as it may be, or the process may open no more files:
+    /// the only failures of a write that leave everything as it was.
     pub fn is_full(&self) -> bool {
         match self {
             EngineError::Store(error) | EngineError::Tree(TreeError::Store(error)) => {

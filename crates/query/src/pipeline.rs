@@ -172,6 +172,23 @@ impl Pipeline {
         Filter::all_of(&left)
     }
 
+    /// Puts the stages of a `view` in front, so that both are planned as one. Answers whether it
+    /// did: not where a first stage has to stay the first, or a search has to leave metadata.
+    pub fn put_behind(&mut self, view: &Pipeline) -> bool {
+        let is_plain = |pipeline: &Pipeline| {
+            let is_near = pipeline.stages.first().is_some_and(|stage| stage.geo_near().is_some());
+            let finds_by_itself = is_near || pipeline.is_text_search();
+            let makes = pipeline.is_source() || pipeline.is_history();
+            !finds_by_itself && !makes && pipeline.metadata.is_empty()
+        };
+        if !is_plain(self) || !is_plain(view) {
+            return false;
+        }
+        self.stages.splice(..0, view.stages.iter().cloned());
+        pushdown::optimize(&mut self.stages);
+        true
+    }
+
     /// Whether its first stages may run over parts of the documents at once.
     pub fn divides(&self) -> bool {
         0 < parallel::count(&self.stages)

@@ -139,8 +139,8 @@ impl SimDisk {
         self.state().bytes_free = None;
     }
 
-    /// Lets so many files be open at once, from now on: to open or make one more fails as it does in
-    /// a process without file descriptors.
+    /// Lets so many files be open at once, from now on: to open or make one more fails as it does
+    /// in a process without file descriptors.
     pub fn limit_open_files_to(&self, count: Option<usize>) {
         self.state().open_max = count;
     }

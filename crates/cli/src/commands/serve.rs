@@ -348,15 +348,7 @@ impl Serve {
         let (listen, unix_socket) = (self.network.address(), self.network.unix_socket()?);
         let tls = self.network.tls()?;
         self.check_remotes()?;
-        let machine = MachineMemory::read();
-        self.check_memory(machine)?;
-        let budget = self.memory.or(machine.budget_bytes());
-        let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
-        if self.memory.is_some() || is_little {
-            give_back_soon();
-            refuse_huge_pages();
-        }
-        self.warn_of_memory(machine);
+        let budget = self.memory_budget()?;
         let options = self.database_options(budget);
         if let Some(program) = own_program() {
             frond_script::run_in(program);
@@ -404,6 +396,20 @@ impl Serve {
             terminal.finish_or_forget();
         }
         Ok(())
+    }
+
+    /// Returns the memory that is taken at most, and has the process keep to it.
+    fn memory_budget(&self) -> Result<Option<u64>, Failure> {
+        let machine = MachineMemory::read();
+        self.check_memory(machine)?;
+        let budget = self.memory.or(machine.budget_bytes());
+        let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
+        if self.memory.is_some() || is_little {
+            give_back_soon();
+            refuse_huge_pages();
+        }
+        self.warn_of_memory(machine);
+        Ok(budget)
     }
 
     /// Takes the set of several that the data directory became part of at `replSetInitiate`, if it

@@ -162,8 +162,12 @@ fn put_behind_views(
     variables: &Variables,
 ) -> Result<String, Error> {
     let mut name = name.to_owned();
+    let catalog = Catalog::of(reader, database);
+    if catalog.series_of_buckets(&name)?.is_some() {
+        return Ok(name);
+    }
     for _ in 0..DEPTH_MAX {
-        let Some(view) = Catalog::of(reader, database).view(&name)? else { return Ok(name) };
+        let Some(view) = catalog.view(&name)? else { return Ok(name) };
         let of_view = Pipeline::parse_collated(view.stages(), &view.collation)?;
         of_view.compute_constants(variables)?;
         if view.collation != *variables.collation() || !pipeline.put_behind(&of_view) {
@@ -171,7 +175,7 @@ fn put_behind_views(
         }
         name = view.on;
     }
-    match Catalog::of(reader, database).view(&name)? {
+    match catalog.view(&name)? {
         Some(_) => Err(too_deep()),
         None => Ok(name),
     }

@@ -258,10 +258,7 @@ impl<'a> StagedDocuments<'a> {
             }
             None if built.indexes.is_empty() => {
                 let options = built.made.clone().unwrap_or_else(DocumentBuf::empty);
-                let uuid = database.frond().new_uuid();
-                let (of, facts) = ((branch, name, Some(&uuid)), record::creation(options.view()));
-                record_event(database, transaction, of, EventKind::Create, facts.view());
-                (uuid, options, Vec::new())
+                (self.begin(transaction, branch, options.view()), options, Vec::new())
             }
             None => return Ok(false),
         };
@@ -287,6 +284,19 @@ impl<'a> StagedDocuments<'a> {
         let live = LiveCollection { uuid, options, documents, indexes, order: None };
         adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
         Ok(true)
+    }
+
+    /// Records for change streams that the collection is new; returns its UUID.
+    fn begin(
+        &self,
+        transaction: &mut Transaction,
+        branch: &str,
+        options: Document<'_>,
+    ) -> [u8; 16] {
+        let uuid = self.database.frond().new_uuid();
+        let (of, facts) = ((branch, self.name, Some(&uuid)), record::creation(options));
+        record_event(self.database, transaction, of, EventKind::Create, facts.view());
+        uuid
     }
 
     /// Records for change streams that a collection has other documents: of committed ones the

@@ -2,8 +2,9 @@
 //! take more memory than is allowed wait in a file ([`Spool`]), which each pipeline reads from its
 //! beginning.
 //!
-//! Where the documents come in parts, a pipeline whose first stages may run over parts ([`parallel`](super::parallel))
-//! gathers from each part's spool; the others read all spools, one after the other.
+//! Where the documents come in parts, a pipeline whose first stages may run over parts
+//! ([`parallel`](super::parallel)) gathers from each part's spool; the others read all spools, one
+//! after the other.
 
 use std::sync::Arc;
 

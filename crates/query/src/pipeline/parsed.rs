@@ -7,7 +7,6 @@ use frond_doc::DocumentBuf;
 
 use super::field_positions::TouchedPaths;
 use super::geo_near::GeoNear;
-use super::pushdown;
 use super::stage::{Cardinality, Counter, Stage};
 use crate::error::QueryError;
 use crate::expression::{NotedConstant, Variables, compute, undefined};
@@ -72,23 +71,6 @@ impl Pipeline {
         }
         compute(&self.constants, variables)
             .map_err(|error| error.within("Failed to optimize pipeline"))
-    }
-
-    /// Puts the stages of a `view` in front, so that both are planned as one. Answers whether it
-    /// did: not where a first stage has to stay the first, or a search has to leave metadata.
-    pub fn put_behind(&mut self, view: &Pipeline) -> bool {
-        let is_plain = |pipeline: &Pipeline| {
-            let is_near = pipeline.stages.first().is_some_and(|stage| stage.geo_near().is_some());
-            let finds_by_itself = is_near || pipeline.is_text_search();
-            let makes = pipeline.is_source() || pipeline.is_history();
-            !finds_by_itself && !makes && pipeline.metadata.is_empty()
-        };
-        if !is_plain(self) || !is_plain(view) {
-            return false;
-        }
-        self.stages.splice(..0, view.stages.iter().cloned());
-        pushdown::optimize(&mut self.stages);
-        true
     }
 
     /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything

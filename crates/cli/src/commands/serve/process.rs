@@ -12,8 +12,8 @@ use crate::notice::print;
 
 /// Asks for as many open files as the process may have: each connection takes one, and each cursor
 /// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
-/// Returns how many of `wanted` connections there may be: as with `mongod`, four fifths of the files
-/// at most, so that the rest is left for the data's; says so if that is fewer.
+/// Returns how many of `wanted` connections there may be: as with `mongod`, four fifths of the
+/// files at most, so that the rest is left for the data's; says so if that is fewer.
 pub fn allow_open_files(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     // Without it there is room for fewer.

@@ -234,7 +234,6 @@ fn unique_values_that_a_merge_exchanges_are_followed() {
     frond(&directory, &follow).ok();
     assert_equal(&directory, &server);
     // A version has no unique index, and no such collection.
-    command("shop", r#"{"frondCommit": 1, "message": "merged"}"#);
     command("shop", r#"{"insert": "d", "documents": [{"_id": 0, "k": 0}, {"_id": 1, "k": 1}]}"#);
     command("shop", r#"{"frondCommit": 1, "message": "without"}"#);
     command(

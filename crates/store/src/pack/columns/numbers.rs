@@ -108,8 +108,8 @@ pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64]) {
     write_in(out, numbers, dictionary);
 }
 
-/// As [`write`], where the numbers are codes, from 0 on without a gap: what another dictionary would
-/// make of them.
+/// As [`write`], where the numbers are codes, from 0 on without a gap: what another dictionary
+/// would make of them.
 pub(super) fn write_codes(out: &mut Vec<u8>, codes: &[i64]) {
     write_in(out, codes, |_| None);
 }

@@ -45,8 +45,8 @@ pub(super) struct Shape {
     pub(super) columns: Vec<Kind>,
     /// The bytes of all runs, with zeros in place of lengths and values.
     pub(super) template: Vec<u8>,
-    /// The bits of each of these bytes that are the same in all documents: all those of types, names
-    /// and ends, none of lengths and values.
+    /// The bits of each of these bytes that are the same in all documents: all those of types,
+    /// names and ends, none of lengths and values.
     literals: Vec<u8>,
     runs: Vec<Run>,
 }
