@@ -73,6 +73,9 @@ struct World {
     late: Option<MemberId>,
 }
 
+/// What a life ends with whose set doesn't go on by itself.
+const STANDS_STILL: &str = "a set that is well commits nothing";
+
 impl World {
     fn new(seed: u64, defect: Option<Defect>) -> World {
         let mut random = Random::new(seed);
@@ -129,7 +132,7 @@ impl World {
         while !self.is_at_rest() || !last_proposed {
             if end < self.now {
                 return Err(Violation(format!(
-                    "a set that is well commits nothing: {:?}",
+                    "{STANDS_STILL}: {:?}",
                     self.nodes.values().map(Node::reported).collect::<Vec<_>>()
                 )));
             }

@@ -162,6 +162,12 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
     fn copy_some(&mut self, followed: &Followed) -> Result<(), Failure> {
         let name = &followed.name;
         if matches!(followed.reach, CopiedUpTo::Nothing) {
+            // The copy may have been renamed already by a process that was killed before it noted
+            // that: made again under this name, it would be in the way.
+            self.catch_up(Some(self.source.opened))?;
+            if !self.is_still(followed) {
+                return Ok(());
+            }
             let listed = self.source.collections(Some(name))?;
             let Some(listed) = listed.iter().find(|it| followed.is(it.uuid.as_deref())) else {
                 // It has another name, or is gone: the stream has the event.
