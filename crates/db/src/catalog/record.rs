@@ -74,7 +74,7 @@ pub fn record_definition(
     };
     record_indexes(recorder, transaction, EventKind::DropIndexes, (before, after));
     let changes = changed_options(before.options.view(), after.options.view());
-    if !changes.as_bytes().is_empty() {
+    if !changes.view().is_empty() {
         let mut facts = DocumentBuilder::new();
         facts.append("what", Value::Document(changes.view()));
         facts.begin_document("was");

@@ -123,6 +123,35 @@ fn a_change_of_options_is_delivered_once() {
     assert!(!format!("{:?}", events[0]).contains("idIndex"));
 }
 
+/// What a reset does to indexes, options and empty collections, and nothing of points.
+#[test]
+fn definitions_that_a_version_changes_are_delivered() {
+    let server = start();
+    let mut client = server.client();
+    client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    client.ok("a", r#"{"create": "points", "timeseries": {"timeField": "t"}}"#);
+    client.ok("a", r#"{"frondCommit": 1, "message": "one"}"#);
+    let mut stream = Stream::open(&server, "a", "1", r#""showExpandedEvents": true"#, "");
+    let made = r#"{"createIndexes": "c", "indexes": [{"key": {"k": 1}, "name": "k"}]}"#;
+    client.ok("a", made);
+    client
+        .ok("a", r#"{"insert": "points", "documents": [{"t": {"$date": {"$numberLong": "1"}}}]}"#);
+    client.ok("a", r#"{"frondReset": 1, "target": "HEAD", "hard": true}"#);
+    client.ok("a", r#"{"collMod": "c", "validator": {"k": {"$ne": 1}}}"#);
+    client.ok("a", r#"{"create": "empty"}"#);
+    client.ok("a", r#"{"frondReset": 1, "target": "HEAD", "hard": true}"#);
+    let kinds: Vec<String> = stream.events().iter().map(short).collect();
+    let expected = [
+        "createIndexes {db:a,coll:c}",
+        "dropIndexes {db:a,coll:c}",
+        "modify {db:a,coll:c}",
+        "create {db:a,coll:empty}",
+        "modify {db:a,coll:c}",
+        "drop {db:a,coll:empty}",
+    ];
+    assert_eq!(kinds, expected);
+}
+
 #[test]
 fn every_operation_is_delivered_in_its_order() {
     let server = start();
