@@ -25,6 +25,7 @@ pub mod large;
 pub mod memory;
 pub mod metadata;
 mod number;
+pub mod outermost;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;

@@ -219,7 +219,8 @@ fn is_carrying(document: Document<'_>) -> bool {
     document.elements().any(|element| is_mark(element.name))
 }
 
-fn is_mark(name: &[u8]) -> bool {
+/// Whether a field is metadata.
+pub(crate) fn is_mark(name: &[u8]) -> bool {
     name.starts_with(MARK.as_bytes())
         && std::str::from_utf8(name).is_ok_and(|name| MetadataKind::of_field(name).is_some())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 use frond_query::large::Large;
+use frond_query::outermost::OutermostNames;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
 use frond_query::script_batches::BatchReader;
 use frond_query::{Code, examined};
@@ -74,6 +75,7 @@ pub(crate) fn find(
         false => scan,
     };
     let limit = request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+    let kept = kept_names(request, &query);
     let Query { filter, order, projection, .. } = query;
     let shown = ResultShape::of(request, &order, filter, projection, large);
     if let Some(nearest) = nearest {
@@ -83,7 +85,8 @@ pub(crate) fn find(
     if is_sorted {
         let resources = database.frond().resources(request.in_memory_only);
         let wanted = skip.saturating_add(limit);
-        let sorted = sort_in_parts(database, &mut scan, &order, &resources, wanted);
+        let sorting = Sorting { order: &order, kept, resources, wanted };
+        let sorted = sort_in_parts(database, &mut scan, &sorting);
         let sorted = behind(sorted.map_err(|error| deferred.restore(error))?, skip);
         let found = sorted.map(|entry| entry.map(|(_, document)| document).map_err(Error::from));
         return Ok(cursor_of(shown, found, deferred));
@@ -164,28 +167,49 @@ fn nearest_of(
     nearest::find(database, reader, found, by, wanted, &request.interrupt)
 }
 
-/// Sorts what a scan finds, on the cores that are idle; at least the first `wanted`.
+/// What is asked of an order.
+struct Sorting<'a> {
+    order: &'a Order,
+    /// The outermost fields that are shown or sorted by; all if there are none.
+    kept: Option<OutermostNames>,
+    resources: Resources,
+    /// The number of first documents that are wanted, at least.
+    wanted: usize,
+}
+
+/// Sorts what a scan finds, on the cores that are idle.
 fn sort_in_parts(
     database: &Database,
     scan: &mut Scan<'_>,
-    order: &Order,
-    resources: &Resources,
-    wanted: usize,
+    sorting: &Sorting<'_>,
 ) -> Result<Sorted, Error> {
-    if order.pattern().is_some() {
+    if sorting.order.pattern().is_some() {
         examined::note_sort();
     }
     let sorted_of = |scan: &mut Scan<'_>, part_count: usize| {
         let resources = match part_count {
-            1 => resources.clone(),
-            several => resources.of_part(several),
+            1 => sorting.resources.clone(),
+            several => sorting.resources.of_part(several),
         };
-        sorted(scan, order, Sorter::new(SORT, &resources, wanted))
+        sorted(scan, sorting, Sorter::new(SORT, &resources, sorting.wanted))
     };
     match gathered(database.frond().cores(), scan, sorted_of) {
-        Some(parts) => Ok(Sorted::interleaved(parts, wanted)?),
+        Some(parts) => Ok(Sorted::interleaved(parts, sorting.wanted)?),
         None => sorted_of(scan, 1),
     }
+}
+
+/// Returns the outermost fields that the answer and its order are made of, where others aren't.
+fn kept_names(request: &FindRequest, query: &Query) -> Option<OutermostNames> {
+    let (Order::By(pattern), Some(projection)) = (&query.order, &query.projection) else {
+        return None;
+    };
+    if request.shows_record_id || request.gives_keys {
+        return None;
+    }
+    let mut names = OutermostNames::of(projection.paths()?.iter().map(String::as_str));
+    names.extend(pattern.fields.iter().map(|field| &*field.path));
+    Some(names)
 }
 
 /// Returns the parts of large documents to read, where not all are needed: those of the order and
@@ -211,7 +235,11 @@ fn needed_pieces(
 }
 
 /// Sorts the documents that a scan finds.
-fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<Sorted, Error> {
+fn sorted(
+    scan: &mut Scan<'_>,
+    sorting: &Sorting<'_>,
+    mut sorter: Sorter<'_>,
+) -> Result<Sorted, Error> {
     let interrupt = scan.interrupt().clone();
     let (mut count, mut key) = (0_usize, Vec::new());
     scan.visit_fields(&mut |document| {
@@ -220,12 +248,13 @@ fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<
         }
         count += 1;
         key.clear();
-        match order {
+        match sorting.order {
             Order::By(pattern) => pattern.append(&mut key, document)?,
             Order::Near(distance) => key.extend_from_slice(&distance.key(document)),
             Order::Any | Order::Natural(_) => {}
         }
-        sorter.add_view(&key, document)?;
+        let cut = sorting.kept.as_ref().and_then(|kept| kept.cut(document));
+        sorter.add_view(&key, cut.as_ref().map_or(document, DocumentBuf::view))?;
         Ok(true)
     })?;
     Ok(sorter.finish()?)

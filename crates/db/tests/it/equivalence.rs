@@ -60,6 +60,9 @@ fn append_scalar(builder: &mut DocumentBuilder, name: &str, random: &mut Random)
 fn random_document(random: &mut Random, id: i32) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     builder.append("_id", Value::Int32(id));
+    if random.one_in(3) {
+        builder.append("long", Value::String(&"long ".repeat(250)));
+    }
     // Only one of two fields that share an index may be an array.
     let array = ["a", "b", ""][random.below(3)];
     for name in ["a", "b", "c"] {
@@ -240,7 +243,8 @@ fn check_parts(
     assert_eq!(count(skip, limit), left, "{plain:?}");
     let projection = json(PROJECTIONS[random.below(PROJECTIONS.len())]);
     let parsed = frond_query::Projection::parse(projection.view()).expect("right");
-    let request = FindRequest { projection: Some(projection), ..plain.clone() };
+    let sort = [None, Some("{'b': 1}"), Some("{'n.x': -1}")][random.below(3)].map(json);
+    let request = FindRequest { projection: Some(projection), sort, ..plain.clone() };
     let found = run(database, "things", &request).expect("the request is right");
     let mut found: Vec<_> = found.iter().map(|document| by_name(document.view())).collect();
     let project = |document: &&DocumentBuf| {

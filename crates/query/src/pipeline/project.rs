@@ -14,6 +14,7 @@ use super::stage::{Cardinality, Context, Origin, Stage, needed_ahead};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
 use crate::large::NeededPaths;
+use crate::outermost::OutermostNames;
 
 /// A stage that makes one document of one document.
 #[derive(Debug)]
@@ -61,6 +62,10 @@ impl Stage for Project {
 
     fn division(self: Arc<Self>) -> Division {
         Division::Each
+    }
+
+    fn outermost_names(&self) -> Option<OutermostNames> {
+        self.0.outermost.clone()
     }
 
     fn shape(&self) -> Option<&Shape> {

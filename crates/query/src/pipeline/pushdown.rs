@@ -16,6 +16,7 @@
 use std::sync::Arc;
 
 use super::matching;
+use super::narrow::narrow;
 use super::needless_orders::drop_needless;
 use super::stage::{Origin, Stage};
 use crate::filter::Filter;
@@ -23,12 +24,13 @@ use crate::filter::Filter;
 /// A filter of more conditions stays where it is: moving them costs more than it saves.
 pub(super) const CONDITIONS_MAX: usize = 1_000;
 
-/// Moves conditions to the front, and drops those that everything passes, and the orders that
-/// nothing sees then.
+/// Moves conditions to the front, drops those that everything passes, and the orders that nothing
+/// sees then, and has the others keep no more than what is read behind them.
 pub(super) fn optimize(stages: &mut Vec<Arc<dyn Stage>>) {
     stages.retain(|stage| !stage.filter().is_some_and(Filter::is_all));
     push_down(stages);
     drop_needless(stages);
+    narrow(stages);
 }
 
 /// Moves conditions as far to the front as they may go.

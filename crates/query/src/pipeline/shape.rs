@@ -15,6 +15,7 @@ use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
 use crate::large::{Depth, NeededPaths};
 use crate::memory::{Charge, bytes_of};
+use crate::outermost::OutermostNames;
 
 /// The treatment of fields that no rule names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +86,12 @@ impl Tree {
         }
     }
 
+    /// Returns the names of those fields that stay, or have a part that does.
+    pub(super) fn kept_names(&self) -> impl Iterator<Item = &str> {
+        let stays = |rule: &Rule| matches!(rule, Rule::Include | Rule::Nested(_));
+        self.rules.iter().filter(move |(_, rule)| stays(rule)).map(|(name, _)| name.as_str())
+    }
+
     fn runs_scripts(&self) -> bool {
         self.computes
             && self.rules.iter().any(|(_, rule)| match rule {
@@ -107,6 +114,8 @@ pub(super) struct Shape {
     pub(super) root: Tree,
     /// The names of all fields that expressions read.
     pub(super) names: ScannedNames,
+    /// The outermost fields that decide the result; `None` if others may.
+    pub(super) outermost: Option<OutermostNames>,
 }
 
 impl Shape {

@@ -6,6 +6,7 @@ use super::parse::StageParser;
 use super::shape::{Mode, Rule, Shape, Tree};
 use crate::error::QueryError;
 use crate::expression::{self, failure, parse_path};
+use crate::outermost::OutermostNames;
 
 /// Collects rules, and what kinds of them there are.
 struct ShapeParser<'p> {
@@ -205,6 +206,7 @@ pub(super) fn parse(
     }
     // The names and paths noted so far belong to other stages.
     shape.parser.expressions.take_names();
+    shape.parser.expressions.take_paths();
     for (name, value) in specification.iter() {
         shape.field(name, value)?;
     }
@@ -213,7 +215,12 @@ pub(super) fn parse(
         shape.root.entry("_id", || Rule::Include); // Unless something was said of it.
     }
     let names = shape.parser.expressions.take_names();
-    Ok(Shape { mode, root: shape.root, names })
+    let paths = shape.parser.expressions.take_paths().filter(|_| mode == Mode::Include);
+    let outermost = paths.map(|paths| {
+        let read = paths.iter().map(String::as_str);
+        OutermostNames::of(shape.root.kept_names().chain(read))
+    });
+    Ok(Shape { mode, root: shape.root, names, outermost })
 }
 
 /// The shape that drops some paths.

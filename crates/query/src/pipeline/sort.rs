@@ -18,6 +18,7 @@ use crate::examined;
 use crate::expression::failure;
 use crate::large::NeededPaths;
 use crate::metadata::{self, MetadataKind};
+use crate::outermost::OutermostNames;
 use crate::sort::SortPattern;
 
 /// `$sort`
@@ -26,6 +27,8 @@ pub(super) struct Sort {
     pattern: SortPattern,
     /// Whether all that the stages behind it need is how many documents there are.
     is_counted: bool,
+    /// The fields that are read behind it; all if there are none.
+    kept: Option<OutermostNames>,
 }
 
 impl Stage for Sort {
@@ -55,7 +58,12 @@ impl Stage for Sort {
 
     fn counted(&self) -> Option<Arc<dyn Stage>> {
         let pattern = self.pattern.may_refuse().then(|| self.pattern.clone())?;
-        Some(Arc::new(Sort { pattern, is_counted: true }))
+        Some(Arc::new(Sort { pattern, is_counted: true, kept: None }))
+    }
+
+    fn keeping(&self, names: Option<&OutermostNames>) -> Option<Arc<dyn Stage>> {
+        let (pattern, kept) = (self.pattern.clone(), names.cloned());
+        Some(Arc::new(Sort { pattern, is_counted: self.is_counted, kept }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -125,7 +133,7 @@ fn anonymous(count: usize) -> Documents<'static> {
 impl Sort {
     /// A `$sort`.
     pub(super) fn of(pattern: SortPattern) -> Sort {
-        Sort { pattern, is_counted: false }
+        Sort { pattern, is_counted: false, kept: None }
     }
 
     /// Returns how many documents there are, if each has a place in the order.
@@ -150,7 +158,8 @@ impl Sort {
         input.visit(&mut |document| {
             key.clear();
             self.pattern.append_key(&mut key, document, collation)?;
-            sorter.add_view(&key, document)?;
+            let cut = self.kept.as_ref().and_then(|kept| kept.cut(document));
+            sorter.add_view(&key, cut.as_ref().map_or(document, DocumentBuf::view))?;
             Ok(true)
         })?;
         sorter.finish()

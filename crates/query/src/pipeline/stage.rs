@@ -16,6 +16,7 @@ use crate::filter::Filter;
 use crate::large::NeededPaths;
 use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
+use crate::outermost::OutermostNames;
 use crate::script_batches::BatchReader;
 use crate::sort::SortPattern;
 
@@ -149,6 +150,17 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// What this does of an order that may refuse documents, where they are only counted behind it.
     fn counted(&self) -> Option<Arc<dyn Stage>> {
         None
+    }
+
+    /// An order that keeps no other fields of documents than these; `None`: all.
+    fn keeping(&self, _names: Option<&OutermostNames>) -> Option<Arc<dyn Stage>> {
+        None
+    }
+
+    /// The outermost fields that all that comes out of the stage depends on, and its order; `None`:
+    /// it depends on more.
+    fn outermost_names(&self) -> Option<OutermostNames> {
+        Some(OutermostNames::of(self.needs()?.iter().map(String::as_str)))
     }
 
     /// The paths that all that comes out of the stage depends on; `None`: it depends on more.

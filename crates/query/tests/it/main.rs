@@ -7,6 +7,7 @@ mod hostile;
 mod indexes;
 mod lookups;
 mod model;
+mod narrow;
 mod pipelines;
 mod pushdown;
 mod spills;

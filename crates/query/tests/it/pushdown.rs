@@ -60,7 +60,7 @@ const VALUES: &[&str] = &[
     r#"{"x": [1, 2], "y": 2}"#,
 ];
 
-fn documents(random: &mut Random) -> Vec<DocumentBuf> {
+pub fn documents(random: &mut Random) -> Vec<DocumentBuf> {
     let make = |id: usize, random: &mut Random| {
         let mut text = format!(r#"{{"_id": {id}"#);
         for name in ["a", "b", "c"] {
@@ -73,7 +73,7 @@ fn documents(random: &mut Random) -> Vec<DocumentBuf> {
     (0..12).map(|id| make(id, random)).collect()
 }
 
-fn run(input: &[DocumentBuf], stages: &[&str]) -> Result<Vec<DocumentBuf>, QueryError> {
+pub fn run(input: &[DocumentBuf], stages: &[&str]) -> Result<Vec<DocumentBuf>, QueryError> {
     let wrapped = json(&format!(r#"{{"v": [{}]}}"#, stages.join(",")));
     let array = wrapped.get("v").and_then(|value| value.as_array()).expect("an array");
     let input = Box::new(input.iter().cloned().map(Ok));
