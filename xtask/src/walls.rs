@@ -82,7 +82,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "query",
-        rooms: "code error known_fields examined metadata by_name sandbox batched_calls memory script script_batches cores large text sort_field number collation keys sort feature \
+        rooms: "code error known_fields examined metadata outermost by_name sandbox batched_calls memory script script_batches cores large text sort_field number collation keys sort feature \
                 geometry regex search expression filter projection accumulator index planner \
                 replacement pipeline update reference",
         gate: None,
