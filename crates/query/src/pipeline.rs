@@ -8,9 +8,10 @@
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
 //! writes when the pipeline is started; the first stages may run on several cores ([`parallel`]); a
-//! `$sort` that a `$limit` follows keeps no more documents than that, and of each no more fields than
-//! are read behind it ([`narrow`]); a `$match` moves to the front ([`pushdown`]), and of two `$sort`s
-//! in a row the first isn't done ([`needless_orders`]); what needs more memory than a stage may use goes to files of the caller's ([`Spill`]), or is refused.
+//! `$sort` that a `$limit` follows keeps no more documents than that, and of each no more fields
+//! than are read behind it ([`narrow`]); a `$match` moves to the front ([`pushdown`]), and of two
+//! `$sort`s in a row the first isn't done ([`needless_orders`]); what needs more memory than a
+//! stage may use goes to files of the caller's ([`Spill`]), or is refused.
 
 mod bucket;
 mod bucket_auto;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::DocumentBuf;
 use frond_query::large::Large;
 use frond_query::outermost::OutermostNames;
-use frond_query::pipeline::{Resources, Sorted, Sorter};
+use frond_query::pipeline::{Sorted, Sorter};
 use frond_query::script_batches::BatchReader;
 use frond_query::{Code, examined};
 
@@ -83,12 +83,10 @@ pub(crate) fn find(
         return Ok(cursor_of(shown, found.map(|found| Ok(found.document)), deferred));
     }
     if is_sorted {
-        let resources = database.frond().resources(request.in_memory_only);
-        let wanted = skip.saturating_add(limit);
-        let sorting = Sorting { order: &order, kept, resources, wanted };
+        let (wanted, in_memory_only) = (skip.saturating_add(limit), request.in_memory_only);
+        let sorting = Sorting { order: &order, kept, in_memory_only, wanted };
         let sorted = sort_in_parts(database, &mut scan, &sorting);
-        let sorted = behind(sorted.map_err(|error| deferred.restore(error))?, skip);
-        let found = sorted.map(|entry| entry.map(|(_, document)| document).map_err(Error::from));
+        let found = behind(sorted.map_err(|error| deferred.restore(error))?, skip);
         return Ok(cursor_of(shown, found, deferred));
     }
     let scan = DividedScan::new(scan, Some(Arc::clone(database.frond().cores())));
@@ -172,7 +170,7 @@ struct Sorting<'a> {
     order: &'a Order,
     /// The outermost fields that are shown or sorted by; all if there are none.
     kept: Option<OutermostNames>,
-    resources: Resources,
+    in_memory_only: bool,
     /// The number of first documents that are wanted, at least.
     wanted: usize,
 }
@@ -182,21 +180,23 @@ fn sort_in_parts(
     database: &Database,
     scan: &mut Scan<'_>,
     sorting: &Sorting<'_>,
-) -> Result<Sorted, Error> {
+) -> Result<impl Iterator<Item = Result<DocumentBuf, Error>> + Send + use<>, Error> {
     if sorting.order.pattern().is_some() {
         examined::note_sort();
     }
+    let resources = database.frond().resources(sorting.in_memory_only);
     let sorted_of = |scan: &mut Scan<'_>, part_count: usize| {
         let resources = match part_count {
-            1 => sorting.resources.clone(),
-            several => sorting.resources.of_part(several),
+            1 => resources.clone(),
+            several => resources.of_part(several),
         };
         sorted(scan, sorting, Sorter::new(SORT, &resources, sorting.wanted))
     };
-    match gathered(database.frond().cores(), scan, sorted_of) {
-        Some(parts) => Ok(Sorted::interleaved(parts, sorting.wanted)?),
-        None => sorted_of(scan, 1),
-    }
+    let sorted = match gathered(database.frond().cores(), scan, sorted_of) {
+        Some(parts) => Sorted::interleaved(parts, sorting.wanted)?,
+        None => sorted_of(scan, 1)?,
+    };
+    Ok(sorted.map(|entry| Ok(entry?.1)))
 }
 
 /// Returns the outermost fields that the answer and its order are made of, where others aren't.

@@ -1,4 +1,4 @@
-//! Goal: what a `$sort` doesn't keep nobody misses. Method: random long documents and pipelines
+//! Goal: what a `$sort` doesn't keep changes no answer. Method: random long documents and pipelines
 //! with a `$sort`, run whole and stage by stage, where the `$sort` knows of no reader and keeps
 //! all.
 
