@@ -3,7 +3,7 @@
 
 use frond_doc::document;
 
-use crate::{Directory, frond, frond_with};
+use crate::{Directory, frond, frond_with, run_words};
 
 const ITEMS: &str = concat!(
     "{\"_id\":1,\"name\":\"lamp\",\"price\":30}\n",
@@ -184,4 +184,21 @@ fn a_document_that_reads_as_another_comes_as_it_was() {
     frond_with(&directory, "apply store --data other", &patch).ok();
     let stored = store(&directory, "export -d store -c items");
     assert!(stored.contains("{\"$numberInt\":\"5\"}}"), "{stored}");
+}
+
+#[test]
+fn an_id_that_is_no_number_and_an_empty_message_apply() {
+    let directory = two();
+    let odd = "{\"_id\":{\"$numberDouble\":\"NaN\"},\"n\":1}\n";
+    frond_with(&directory, "import -d shop -c items", odd).ok();
+    frond(&directory, "commit shop -m odd").ok();
+    // It may be empty, as a commit's that a driver makes.
+    let words = ["format-patch", "shop", "main~1..main", "-m", ""].map(str::to_owned);
+    let patch = run_words(&directory, &words, "").ok();
+    frond_with(&directory, "apply store --data other", &patch).ok();
+    let stored = store(&directory, "export -d store -c items");
+    assert!(stored.contains("NaN"), "{stored}");
+    let missing = patch.replace("\"message\":", "\"text\":");
+    let error = frond_with(&directory, "apply store --data other", &missing).fails(1);
+    assert!(error.contains("its message is missing"), "{error}");
 }

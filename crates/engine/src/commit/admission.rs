@@ -86,8 +86,7 @@ impl Shared {
         if self.kept.bytes() == 0 {
             return Ok(false);
         }
-        let no_spares = self.recycled.none();
-        let _no_spares = no_spares.map_err(|error| StoreError::io("a spare of the log", error))?;
+        let _no_spares = self.no_spares()?;
         self.trim_log_to(0)?;
         Ok(self.space.disk_status().is_some_and(|room| room.has_beside_reserve(bytes)))
     }
@@ -103,8 +102,7 @@ impl Shared {
         if self.waiting_bytes() <= waiting_max {
             return Ok(()); // Another thread has just flushed them.
         }
-        let no_spares = self.recycled.none();
-        let _no_spares = no_spares.map_err(|error| StoreError::io("a spare of the log", error))?;
+        let _no_spares = self.no_spares()?;
         match self.flush() {
             Err(error) if !error.is_full() => Err(error),
             _ => Ok(()),

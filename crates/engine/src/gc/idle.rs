@@ -5,7 +5,7 @@
 //!    now and then doesn't put it off for ever. After fifteen quiet ones the engine is quiet.
 //! 2. If enough was written since all was packed the last time, memtables are flushed, the runs
 //!    folded step by step, and a collection packs history, at the rate of other background
-//!    collections. All of that lets other threads go first.
+//!    collections; the log's spares go, too. All of that lets other threads go first.
 //! 3. When commits come again, it ends behind its step. Work that was done stays done, and the rest
 //!    is done in the next quiet time.
 //!
@@ -120,6 +120,7 @@ impl Shared {
     /// # Errors
     /// As [`Engine::repack_while`](crate::Engine::repack_while).
     pub fn repack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+        let _no_spares = self.no_spares()?;
         self.flush()?;
         self.fold_in_steps_while(&mut 0, keep_going)?;
         let options = ReclaimOptions {

@@ -34,6 +34,7 @@ use frond_tree::Content;
 use crate::background::throttle::yield_now;
 use crate::error::EngineError;
 use crate::gc::idle::IdleCollection;
+use crate::log::recycled::RecyclingPaused;
 use crate::shared::Shared;
 use crate::snapshot::KeepGoing;
 use crate::state::{Base, State};
@@ -49,6 +50,8 @@ const LOOKS_A_RENEWAL: u64 = 10;
 const GROWTH_BYTES_MIN: u64 = 64 << 20;
 /// A pause shorter than this isn't worth making: it is made up for later.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
+/// A pause is so long at most before it is asked whether to go on.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// A share above all of a pack: none stays as it is.
 const PURGE_PERCENT: u8 = 101;
@@ -80,11 +83,7 @@ impl Shared {
             self.forget_changes()?;
         }
         let _no_spares = match options.thorough || options.purge {
-            true => Some(
-                self.recycled
-                    .none()
-                    .map_err(|error| StoreError::io("a spare of the log", error))?,
-            ),
+            true => Some(self.no_spares()?),
             false => None,
         };
         if options.purge {
@@ -119,6 +118,15 @@ impl Shared {
             self.store.maintenance().purge_tier()?;
         }
         Ok(collected)
+    }
+
+    /// Gives back the disk space of the log's spares, and makes none while the answer lives.
+    ///
+    /// # Errors
+    /// An error of the disk.
+    pub fn no_spares(&self) -> Result<RecyclingPaused<'_>, EngineError> {
+        let paused = self.recycled.none();
+        Ok(paused.map_err(|error| StoreError::io("a spare of the log", error))?)
     }
 
     /// Folds as much as there is room for, step by step, collecting what each replaces.
@@ -252,24 +260,32 @@ impl<'a> GcThrottle<'a> {
         bytes: u64,
         keep_going: &mut dyn FnMut() -> bool,
     ) -> ControlFlow<()> {
-        if keep_going() { self.throttle(bytes) } else { ControlFlow::Break(()) }
+        yield_now();
+        self.bytes += bytes;
+        while keep_going() {
+            let early = self.early();
+            let pause = if early < PAUSE_MIN { Duration::ZERO } else { early.min(PAUSE_MAX) };
+            if !self.shared.signals.pause(pause) {
+                break;
+            }
+            if pause == Duration::ZERO {
+                return ControlFlow::Continue(());
+            }
+        }
+        ControlFlow::Break(())
     }
 
     pub fn throttle(&mut self, bytes: u64) -> ControlFlow<()> {
-        yield_now();
-        self.bytes += bytes;
+        self.throttle_while(bytes, &mut || true)
+    }
+
+    /// Returns how long it takes until what was done is as much as the rate allows.
+    fn early(&self) -> Duration {
         let is_urgent = || self.urgent_from <= self.shared.store.counters().bytes_stored;
-        let due = match self.bytes_a_second.filter(|_| !is_urgent()) {
-            Some(rate) => Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64),
-            None => Duration::ZERO,
-        };
-        let early = due.saturating_sub(self.begun.elapsed());
-        let pause = if early < PAUSE_MIN { Duration::ZERO } else { early };
-        if self.shared.signals.pause(pause) {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
+        let rate = self.bytes_a_second.filter(|_| !is_urgent());
+        let due = |rate: u64| Duration::try_from_secs_f64(self.bytes as f64 / rate.max(1) as f64);
+        let due = rate.map_or(Duration::ZERO, |rate| due(rate).unwrap_or(Duration::MAX));
+        due.saturating_sub(self.begun.elapsed())
     }
 }
 
@@ -396,6 +412,13 @@ mod tests {
             assert_eq!(limiter.throttle(10 << 10), ControlFlow::Continue(()));
         }
         assert!(Duration::from_millis(90) <= begun.elapsed(), "100 KB at 1 MB a second");
+        let mut slow = GcThrottle::new(engine.shared(), Some(1));
+        let mut asked = 0;
+        let stopped = slow.throttle_while(8 << 20, &mut || {
+            asked += 1;
+            asked < 3
+        });
+        assert_eq!((stopped, asked), (ControlFlow::Break(()), 3), "a pause of 97 days ends");
         engine.close().unwrap();
         assert_eq!(limiter.throttle(1), ControlFlow::Break(()));
     }

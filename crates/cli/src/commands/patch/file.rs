@@ -12,6 +12,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
 use frond_doc::extended_json::{self, Form};
+use frond_doc::key;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::failure::{Failure, describe};
@@ -207,9 +208,10 @@ fn check_head(head: &DocumentBuf) -> Result<(), Failure> {
         }
         None => return Err(wrong(1, "this is not a patch by frond format-patch")),
     }
-    match text_of(head.view(), "message") {
-        "" => Err(wrong(1, "its message is missing")),
-        _ => Ok(()),
+    // It may be empty, as a commit's.
+    match head.get("message") {
+        Some(Value::String(_)) => Ok(()),
+        _ => Err(wrong(1, "its message is missing")),
     }
 }
 
@@ -228,11 +230,13 @@ fn check(number: u64, row: &DocumentBuf) -> Result<(), Failure> {
         "collection" => is_document("options"),
         "index" => fits && !text_of(view, "name").is_empty(),
         "document" => {
+            // As collections compare them: NaN is NaN, and 1 is 1.0.
+            let key = |document: Document<'_>| document.get("_id").map(key::of_id);
             let id = |name: &str| {
                 let side = view.get(name).and_then(|side| side.as_document());
-                side.is_none_or(|side| side.get("_id") == view.get("_id"))
+                side.is_none_or(|side| key(side) == key(view))
             };
-            fits && view.get("_id").is_some() && id("before") && id("after")
+            fits && key(view).is_some() && id("before") && id("after")
         }
         other => return Err(wrong(number, &format!("unknown kind of change: {other:?}"))),
     };
