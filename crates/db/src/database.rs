@@ -415,10 +415,13 @@ impl Database {
     }
 
     /// Notes for policies that something was written.
-    fn note_written(&self, bytes: u64) {
-        if let Some(branch) = self.branch() {
-            let now = || self.frond.time_millis();
-            self.frond.written().note(self.repository_name(), branch, bytes, now);
+    #[doc(hidden)]
+    pub fn note_written(&self, bytes: u64) {
+        let Some(branch) = self.branch() else { return };
+        let name = self.repository_name();
+        match &self.context {
+            Context::Within(transaction) => transaction.note_written(name, branch, bytes),
+            _ => self.frond.written().note(name, branch, bytes, || self.frond.time_millis()),
         }
     }
 
@@ -443,7 +446,10 @@ impl Database {
             self.pass_interrupt_to(transaction);
             body(transaction)
         };
-        self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)
+        let answer = self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)?;
+        // Some of it leaves something to commit: a restored document, for one.
+        self.note_written(1);
+        Ok(answer)
     }
 
     /// Has folds for `transaction` end once the request is to stop.

@@ -90,11 +90,28 @@ struct StatementMarks {
     /// The moment of the catalog, from before the snapshot was taken; `None` once the transaction
     /// has changed the catalog itself.
     moment: Option<CatalogEpoch>,
+    /// The bytes written to branches with a policy.
+    written: BTreeMap<(String, String), u64>,
 }
 
-/// What is kept until a commit has its end: the mark that its collections are written, and the
-/// memory.
-type Kept = (Option<OpenWriter>, Option<Reservation>);
+/// What is kept until a commit has its end: the mark that its collections are written, the memory,
+/// and what policies learn then.
+type Kept = (Option<OpenWriter>, Option<Reservation>, WrittenBranches);
+
+/// The branches that were written, which policies look at when it is dropped: what they see is the
+/// transaction's, or they find nothing.
+pub(crate) struct WrittenBranches {
+    frond: Frond,
+    bytes: BTreeMap<(String, String), u64>,
+}
+
+impl Drop for WrittenBranches {
+    fn drop(&mut self) {
+        for ((database, branch), bytes) in &self.bytes {
+            self.frond.written().note(database, branch, *bytes, || self.frond.time_millis());
+        }
+    }
+}
 
 /// The body of a statement.
 type StatementBody<'a> =
@@ -159,6 +176,15 @@ impl Transaction {
         &self.inner.frond
     }
 
+    /// Notes for policies that a statement wrote to a branch.
+    pub(crate) fn note_written(&self, database: &str, branch: &str, bytes: u64) {
+        if bytes == 0 || !self.inner.frond.written().watches(database) {
+            return;
+        }
+        let key = (database.to_owned(), branch.to_owned());
+        *self.noted().written.entry(key).or_default() += bytes;
+    }
+
     /// Makes all writes visible and, if `durability` says so, durable; `remember` has it remembered
     /// with them that this transaction was committed. The transaction has ended, whatever the
     /// answer.
@@ -211,7 +237,9 @@ impl Transaction {
         let mut own = own.ok_or_else(ended)?;
         let (scopes, kept) = {
             let mut noted = self.noted();
-            (std::mem::take(&mut noted.scopes), (noted.open.take(), noted.held.take()))
+            let (frond, bytes) = (self.inner.frond.clone(), std::mem::take(&mut noted.written));
+            let kept = (noted.open.take(), noted.held.take(), WrittenBranches { frond, bytes });
+            (std::mem::take(&mut noted.scopes), kept)
         };
         if scopes.is_empty() {
             return Ok(T::default());

@@ -43,12 +43,14 @@ impl UncommittedWrites {
         }
     }
 
-    /// Notes a write of about so many bytes.
+    /// Whether a database has a policy.
+    pub fn watches(&self, database: &str) -> bool {
+        self.watched.read().unwrap_or_else(PoisonError::into_inner).contains(database)
+    }
+
+    /// Notes a write of about so many bytes, which is visible.
     pub fn note(&self, database: &str, branch: &str, bytes: u64, now_millis: impl Fn() -> i64) {
-        let watched = self.watched.read().unwrap_or_else(PoisonError::into_inner);
-        let is_watched = watched.contains(database);
-        drop(watched);
-        if !is_watched || bytes == 0 {
+        if bytes == 0 || !self.watches(database) {
             return;
         }
         let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);

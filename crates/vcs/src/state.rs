@@ -299,10 +299,13 @@ impl Repository {
             .map(|(collection, _)| Scope::collection(name, branch, collection))
             .collect();
         let (scope, mode) = (Scope::branch(name, branch), LatchMode::Replacer);
-        self.frond().transact_over(scope, &scopes, mode, Durability::Synced, |transaction| {
+        let body = |transaction: &mut Transaction| {
             self.check_fence(transaction)?;
             body(transaction)
-        })
+        };
+        let answer = self.frond().transact_over(scope, &scopes, mode, Durability::Synced, body)?;
+        self.note_written(1);
+        Ok(answer)
     }
 
     /// The state of this branch at the moment of `reader`.

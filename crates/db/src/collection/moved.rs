@@ -77,6 +77,7 @@ pub(crate) fn move_collection(
         Ok(Outcome::Commit(()))
     });
     database.frond().note_definitions_changed();
+    [database, target].iter().for_each(|database| database.note_written(1));
     done
 }
 

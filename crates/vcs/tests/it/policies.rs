@@ -102,6 +102,35 @@ fn automatic_commits_come_by_interval_and_by_size() {
     assert!(main.commit_policy().unwrap().is_none());
 }
 
+#[test]
+fn what_takes_longer_than_the_interval_is_committed_once_it_is_there() {
+    let (_disk, clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    set(&main, r#"{"everySeconds": 1, "message": "{reason}"}"#);
+    let passes = |seconds: i64| {
+        clock.step(seconds * 1_000_000);
+        frond_vcs::run_policies(&frond).commits.len()
+    };
+    assert_eq!(passes(0) + passes(2), 0, "nothing changed");
+    let transaction = frond.begin();
+    put(&transaction.database("shop").unwrap(), "items", &item(1, 2)).unwrap();
+    assert_eq!(passes(4) + passes(4), 0, "nothing is visible");
+    transaction.commit(Durability::Synced, None).unwrap();
+    assert_eq!(passes(0) + passes(2), 1);
+    let aborted = frond.begin();
+    put(&aborted.database("shop").unwrap(), "items", &item(1, 3)).unwrap();
+    aborted.abort();
+    assert_eq!(passes(0) + passes(2), 0);
+    main.reset(Some("main~1"), false).unwrap();
+    assert_eq!(passes(0) + passes(2), 1, "a soft reset leaves a difference");
+    let other = frond_vcs::Repository::open(&frond, "other").unwrap();
+    insert(&other, "from", &[item(7, 7)]);
+    other.move_collection("from", &main, "to", false).unwrap();
+    assert_eq!(passes(0) + passes(2), 1, "a collection came from elsewhere");
+}
+
 /// Also what was written before, and isn't committed yet.
 #[test]
 fn a_policy_that_lists_a_branch_goes_with_its_renaming() {
