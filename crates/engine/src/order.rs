@@ -49,6 +49,10 @@ pub trait Order: Send + Sync {
         report_delay: &dyn Fn(StoreError),
     ) -> Result<(), StoreError>;
 
+    /// Is called when nothing waits to be agreed on: others that learn with the next entries what
+    /// is committed would learn it late.
+    fn pause(&self) {}
+
     /// Whether other machines apply what is agreed on: nothing is visible before it is.
     fn is_set(&self) -> bool {
         true

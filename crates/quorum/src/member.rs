@@ -133,6 +133,8 @@ fn config(member: MemberId, applied: EntryIndex) -> Config {
         max_inflight_msgs: MESSAGES_IN_FLIGHT,
         check_quorum: true,
         pre_vote: true,
+        // It travels with the next entries, if they come soon: see `Member::announce`.
+        skip_bcast_commit: true,
         read_only_option: ReadOnlyOption::Safe,
         max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
         max_committed_size_per_ready: COMMITTED_BYTES,
@@ -292,6 +294,22 @@ impl Member {
         message.mut_entries().push(entry);
         self.raw.raft.step(message).map_err(|_| self.why_dropped())?;
         Ok((EntryIndex(self.raw.raft.raft_log.last_index()), Term(self.raw.raft.term)))
+    }
+
+    /// Lets those others know at once what is committed that don't yet. Otherwise they learn it with
+    /// the next entries, or by the second heartbeat from now.
+    pub fn announce(&mut self) {
+        if self.role() != Role::Leader {
+            return;
+        }
+        let raft = &self.raw.raft;
+        let (own, committed) = (raft.id, raft.raft_log.committed);
+        let others = raft.prs().iter().filter(|(id, _)| **id != own);
+        let ignorant = others.filter(|(_, progress)| progress.committed_index < committed);
+        let ignorant: Vec<u64> = ignorant.map(|(id, _)| *id).collect();
+        for id in ignorant {
+            self.raw.raft.send_append(id);
+        }
     }
 
     /// Proposes a change of the members, as [`Member::propose`] does an entry.

@@ -1,36 +1,38 @@
 //! A running member: its threads, and what they pass to each other.
 //!
-//! 1. `frond-quorum` owns the [`Member`]. It ticks, takes frames and requests, and never waits for
-//!    a disk or a peer.
-//! 2. `frond-quorum-log` appends and syncs batches: all that wait, with one sync.
-//! 3. `frond-quorum-apply` hands committed entries to the [`Applier`], in their order. If that is
+//! 1. A thread that has something for the [`Member`] (a frame, a request, a sync that has ended, a
+//!    tick) leaves it in the inbox and *steps* the member, unless another thread does, which finds
+//!    it there ([`stepping`]). So nothing waits for a thread to be woken that would only pass it
+//!    on. A step never waits for a disk or a peer.
+//! 2. `frond-quorum` ticks, and steps where much arrives: the others have work of their own.
+//! 3. `frond-quorum-log` appends and syncs batches: all that wait, with one sync.
+//! 4. `frond-quorum-apply` hands committed entries to the [`Applier`], in their order. If that is
 //!    slow, entries aren't kept in memory for it: it gets them from the log.
 //!
 //! After a write or sync that failed the member stops for good: what its disk holds is unknown. The
 //! process must end, and open the log anew.
 
 mod applying;
+mod stepping;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_store::StoreError;
-use frond_store::io::steady_now;
 
 use crate::configuration::Change;
 use crate::entry::Entry;
-use crate::ids::{EntryIndex, MemberId, Term};
+use crate::ids::{EntryIndex, MemberId};
 use crate::log::{Batch, Log};
-use crate::member::{BatchNumber, Member, ReadId, Refused, Role, Status, Work};
+use crate::member::{BatchNumber, Member, Refused, Status};
 use applying::{Unapplied, apply_entries};
+use stepping::{Inbox, Stepper, tick_until_stopped};
 
-/// Frames that wait hold so many bytes at most; more are dropped, and sent again some time.
-const FRAMES_BYTES_MAX: usize = 64 << 20;
 const NO_PANIC: &str = "no panic while the lock is held";
+const PANICKED: &str = "a thread of the quorum panicked";
 
 /// The way to other members.
 pub trait Peers: Send + Sync {
@@ -41,7 +43,7 @@ pub trait Peers: Send + Sync {
 /// Applies committed entries.
 pub trait Applier: Send {
     /// Takes an entry: each once, in their order, from the one after those that the [`Member`]
-    /// considers applied.
+    /// considers applied. A leader's may come a tick late: its proposer has applied them.
     fn apply(&mut self, entry: Entry);
 }
 
@@ -95,23 +97,14 @@ struct Shared {
     peers: Arc<dyn Peers>,
     tick: Duration,
     inbox: Mutex<Inbox>,
-    arrived: Condvar,
+    /// The thread that ticks is to step, or all are to stop; or no thread steps any more.
+    called: Condvar,
     batches: Mutex<Batches>,
     batch_came: Condvar,
     unapplied: Mutex<Unapplied>,
     committed: Condvar,
     status: Mutex<Status>,
     status_changed: Condvar,
-}
-
-#[derive(Default)]
-struct Inbox {
-    frames: VecDeque<(MemberId, Bytes)>,
-    frames_bytes: usize,
-    requests: VecDeque<(Request, Answer)>,
-    synced: Option<BatchNumber>,
-    stopped: bool,
-    fault: Option<String>,
 }
 
 enum Request {
@@ -121,6 +114,7 @@ enum Request {
     HandOver(MemberId),
     Lost(MemberId),
     StandLate(bool),
+    Announce,
     /// Forget entries up to this one: the log is about to be cut.
     Compact(EntryIndex),
 }
@@ -150,7 +144,7 @@ impl Running {
             peers,
             tick,
             inbox: Mutex::default(),
-            arrived: Condvar::new(),
+            called: Condvar::new(),
             batches: Mutex::default(),
             batch_came: Condvar::new(),
             unapplied: Mutex::new(Unapplied::behind(applied)),
@@ -158,10 +152,9 @@ impl Running {
             status: Mutex::new(member.status()),
             status_changed: Condvar::new(),
         });
+        shared.inbox().stepper = Some(Box::new(Stepper::new(member)));
         let running = Running { shared, threads: Mutex::default() };
-        let step =
-            MemberThread { member, pending: BTreeMap::new(), reads: BTreeMap::new(), next_read: 1 };
-        running.spawn("frond-quorum", move |shared| step.run(shared))?;
+        running.spawn("frond-quorum", tick_until_stopped)?;
         running.spawn("frond-quorum-log", write_batches)?;
         running
             .spawn("frond-quorum-apply", move |shared| apply_entries(shared, applied, applier))?;
@@ -189,13 +182,7 @@ impl Running {
 
     /// Takes a frame from the authenticated member `from`.
     pub fn receive(&self, from: MemberId, frame: Bytes) {
-        let mut inbox = self.shared.inbox();
-        if inbox.frames.is_empty() || inbox.frames_bytes + frame.len() <= FRAMES_BYTES_MAX {
-            inbox.frames_bytes += frame.len();
-            inbox.frames.push_back((from, frame));
-            drop(inbox);
-            self.shared.arrived.notify_one();
-        }
+        self.shared.step_with(|inbox| inbox.take_frame(from, frame));
     }
 
     /// Proposes an entry. Proposals of one thread are committed in their order.
@@ -234,6 +221,12 @@ impl Running {
     /// wait.
     pub fn stand_late(&self, late: bool) {
         drop(self.request(Request::StandLate(late)));
+    }
+
+    /// Has the others learn at once what is committed, where no proposal follows soon: see
+    /// [`Member::announce`]. Doesn't wait.
+    pub fn announce(&self) {
+        drop(self.request(Request::Announce));
     }
 
     /// Begins to hand over to another member.
@@ -288,12 +281,7 @@ impl Running {
 
     fn request(&self, request: Request) -> Proposal {
         let (answer, answers) = sync_channel(1);
-        let mut inbox = self.shared.inbox();
-        if !inbox.stopped {
-            inbox.requests.push_back((request, answer));
-        }
-        drop(inbox);
-        self.shared.arrived.notify_one();
+        self.shared.step_with(|inbox| inbox.take_request(request, answer));
         Proposal(answers)
     }
 
@@ -302,7 +290,8 @@ impl Running {
         self.shared.status.lock().expect(NO_PANIC).clone()
     }
 
-    /// Waits until things are as `wanted`, for so long at most. Returns how they are.
+    /// Waits until things are as `wanted`, for so long at most. Returns how they are. What is
+    /// `wanted` mustn't depend on how far entries are alone ([`Status::is_other_than`]).
     pub fn await_status(&self, longest: Duration, wanted: impl Fn(&Status) -> bool) -> Status {
         let status = self.shared.status.lock().expect(NO_PANIC);
         let waited = self
@@ -323,9 +312,10 @@ impl Running {
         let threads = std::mem::take(&mut *self.threads.lock().expect(NO_PANIC));
         for thread in threads {
             if thread.join().is_err() {
-                self.shared.stop(Some("a thread of the quorum panicked"));
+                self.shared.stop(Some(PANICKED));
             }
         }
+        self.shared.await_steps();
     }
 }
 
@@ -341,7 +331,7 @@ struct StopAll<'a>(&'a Shared);
 impl Drop for StopAll<'_> {
     fn drop(&mut self) {
         let panics = std::thread::panicking();
-        self.0.stop(panics.then_some("a thread of the quorum panicked"));
+        self.0.stop(panics.then_some(PANICKED));
     }
 }
 
@@ -351,14 +341,10 @@ impl Shared {
     }
 
     fn stop(&self, fault: Option<&str>) {
-        let mut inbox = self.inbox();
-        inbox.stopped = true;
-        inbox.requests.clear();
-        if let Some(fault) = fault {
-            inbox.fault.get_or_insert_with(|| fault.to_owned());
-        }
-        drop(inbox);
-        self.arrived.notify_all();
+        let stepper = self.inbox().stop(fault);
+        // Its requests have no answer from now on.
+        drop(stepper);
+        self.called.notify_all();
         self.batches.lock().expect(NO_PANIC).stopped = true;
         self.batch_came.notify_all();
         let mut unapplied = self.unapplied.lock().expect(NO_PANIC);
@@ -369,150 +355,9 @@ impl Shared {
     }
 }
 
-/// The thread that owns the member.
-struct MemberThread {
-    member: Member,
-    /// The proposals of this member's present term that aren't committed.
-    pending: BTreeMap<EntryIndex, (Term, Answer)>,
-    reads: BTreeMap<ReadId, Answer>,
-    next_read: u64,
-}
-
-impl MemberThread {
-    fn run(mut self, shared: &Shared) {
-        let mut tick_at = steady_now() + shared.tick;
-        while let Some(arrived) = await_arrivals(shared, tick_at) {
-            for (from, frame) in arrived.frames {
-                // A frame that isn't understood is as good as lost.
-                let _ = self.member.receive(from, &frame);
-            }
-            if let Some(number) = arrived.synced {
-                self.member.synced(number);
-            }
-            if tick_at <= steady_now() {
-                // Ticks that were missed are: what wasn't heard meanwhile is still in the inbox.
-                tick_at = steady_now() + shared.tick;
-                self.member.tick();
-            }
-            for (request, answer) in arrived.requests {
-                self.take(request, answer);
-            }
-            while let Some(work) = self.member.take() {
-                self.hand_out(shared, work);
-            }
-            self.answer(shared);
-        }
-    }
-
-    fn take(&mut self, request: Request, answer: Answer) {
-        let place = match request {
-            Request::Propose(bytes) => self.member.propose(bytes),
-            Request::Change(change) => self.member.change(change),
-            Request::Read => {
-                let read = ReadId(self.next_read);
-                self.next_read += 1;
-                match self.member.read(read) {
-                    Ok(()) => {
-                        self.reads.insert(read, answer);
-                        return;
-                    }
-                    Err(refused) => Err(refused),
-                }
-            }
-            Request::Compact(up_to) => {
-                self.member.compact(up_to);
-                answer_once(&answer, Ok(up_to));
-                return;
-            }
-            // No caller waits for an answer to these.
-            Request::Lost(lost) => return self.member.lost(lost),
-            Request::StandLate(late) => return self.member.stand_late(late),
-            Request::HandOver(to) => match self.member.hand_over(to) {
-                Ok(()) => {
-                    answer_once(&answer, Ok(EntryIndex::ZERO));
-                    return;
-                }
-                Err(refused) => Err(refused),
-            },
-        };
-        match place {
-            Ok((index, term)) => {
-                self.pending.insert(index, (term, answer));
-            }
-            Err(refused) => answer_once(&answer, Err(refused.into())),
-        }
-    }
-
-    fn hand_out(&mut self, shared: &Shared, work: Work) {
-        let Work { frames, batch, committed, reads } = work;
-        for (to, frame) in frames {
-            shared.peers.send(to, frame);
-        }
-        if let Some(batch) = batch {
-            shared.batches.lock().expect(NO_PANIC).waiting.push(batch);
-            shared.batch_came.notify_one();
-        }
-        if committed.is_empty() && reads.is_empty() {
-            return;
-        }
-        let mut unapplied = shared.unapplied.lock().expect(NO_PANIC);
-        committed.into_iter().for_each(|entry| unapplied.add(entry));
-        for (read, index) in reads {
-            let answer = self.reads.remove(&read);
-            unapplied.reads.extend(answer.map(|answer| (index, answer)));
-        }
-        drop(unapplied);
-        shared.committed.notify_one();
-    }
-
-    /// Answers reads and proposals that are committed, or can't be decided any more; reports the
-    /// status.
-    fn answer(&mut self, shared: &Shared) {
-        let status = self.member.status();
-        let leads = status.role == Role::Leader;
-        while let Some(first) = self.pending.first_entry() {
-            let still_leads = leads && first.get().0 == status.term;
-            let answer = match (still_leads, *first.key() <= status.committed) {
-                (true, true) => Ok(*first.key()),
-                (true, false) => break,
-                (false, _) => Err(RequestError::Unknown),
-            };
-            let (_, sender) = first.remove();
-            answer_once(&sender, answer);
-        }
-        if !leads {
-            self.reads.clear();
-        }
-        let mut published = shared.status.lock().expect(NO_PANIC);
-        if *published != status {
-            *published = status;
-            drop(published);
-            shared.status_changed.notify_all();
-        }
-    }
-}
-
 /// Gives the one answer that there is; the caller may have gone.
 fn answer_once(answer: &Answer, given: Result<EntryIndex, RequestError>) {
     let _ = answer.try_send(given);
-}
-
-/// Waits until something arrives or it is time to tick, and returns the arrivals; `None` when it is
-/// time to stop.
-fn await_arrivals(shared: &Shared, tick_at: Instant) -> Option<Inbox> {
-    let mut inbox = shared.inbox();
-    loop {
-        if inbox.stopped {
-            return None;
-        }
-        let is_empty =
-            inbox.frames.is_empty() && inbox.requests.is_empty() && inbox.synced.is_none();
-        let left = tick_at.saturating_duration_since(steady_now());
-        if !is_empty || left.is_zero() {
-            return Some(std::mem::take(&mut *inbox));
-        }
-        inbox = shared.arrived.wait_timeout(inbox, left).expect(NO_PANIC).0;
-    }
 }
 
 fn write_batches(shared: &Shared) {
@@ -530,8 +375,8 @@ fn write_batches(shared: &Shared) {
         if let Err(error) = written.and_then(|()| shared.log.sync()) {
             return shared.stop(Some(&format!("the quorum's log: {error}")));
         }
-        shared.inbox().synced = waiting.last().map(|(number, _)| *number);
-        shared.arrived.notify_one();
+        let number = waiting.last().map(|(number, _)| *number);
+        shared.step_with(|inbox| inbox.take_synced(number));
     }
 }
 

@@ -39,6 +39,8 @@ use observer::{Observer, Violation};
 const SET: SetId = SetId(1);
 /// Milliseconds that go by at once.
 const STEP: u64 = 5;
+/// A leader announces what is committed once in so many of these.
+const PAUSE_STEPS: u64 = 3;
 /// The time for which things go wrong.
 const FAULTS_MILLIS: u64 = 4_000;
 /// The time that a set may take to come to rest when all is well again.
@@ -243,6 +245,11 @@ impl World {
         if self.cuts && self.random.one_in(20) {
             let held_by_all = self.is_well || self.random.one_in(2);
             node.compact(self.now, held_by_all);
+        }
+        if let Some(up) = self.nodes.get_mut(&id).and_then(|node| node.up.as_mut())
+            && (self.now / STEP).is_multiple_of(PAUSE_STEPS)
+        {
+            up.member.announce();
         }
         self.pump(id)?;
         self.copy_to(id);

@@ -327,6 +327,12 @@ impl Replica {
         lock(&self.outgoing).keys().cloned().collect()
     }
 
+    /// Has the others learn soon that this member's state is another one.
+    pub(crate) fn report_state(&self) {
+        let called: Vec<Arc<Outgoing>> = lock(&self.outgoing).values().cloned().collect();
+        called.iter().for_each(|outgoing| outgoing.note_news());
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -385,6 +391,12 @@ impl Order for Replica {
             proposal.wait().map_err(|error| failed(error.to_string()))?;
         }
         Ok(())
+    }
+
+    fn pause(&self) {
+        if let Some(running) = self.running() {
+            running.announce();
+        }
     }
 }
 

@@ -63,12 +63,24 @@ impl Shared {
             if !keep_going {
                 queue.writer = Some(writer);
                 self.hand_over(queue, &group, outcome);
+                self.pause_order();
                 watch.lap(Stage::Wake);
                 return;
             }
             self.notify(queue, None, &group, outcome);
             watch.lap(Stage::Wake);
             queue = self.queue();
+        }
+    }
+
+    /// Notifies the order of a pause, if there is one: a group that forms, or is led, ends it.
+    fn pause_order(&self) {
+        let Some(order) = &self.order else { return };
+        let queue = self.queue();
+        let is_pause = queue.members.is_empty() && queue.in_hand.is_empty();
+        drop(queue);
+        if is_pause {
+            order.pause();
         }
     }
 

@@ -90,6 +90,14 @@ pub struct Status {
     pub settled: bool,
 }
 
+impl Status {
+    /// Whether something differs besides how far entries are (committed, held, its last).
+    pub fn is_other_than(&self, other: &Status) -> bool {
+        let of = |it: &Status| (it.role, it.term, it.leader, it.lacks, it.doubts, it.settled);
+        of(self) != of(other) || self.configuration != other.configuration
+    }
+}
+
 /// The reason why a member refuses a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use frond_store::io::steady_now;
 use frond_testkit::SimDisk;
 
 use super::*;
