@@ -318,6 +318,7 @@ impl Replica {
         let now = self.state();
         if was != now {
             log::transition(&server.log, was.name(), now.name());
+            self.report_state();
         }
         if before.role != Role::Primary && role == Role::Primary {
             log::leads(&server.log);
@@ -361,6 +362,7 @@ impl Replica {
     /// Shows nothing any more: what it has applied falls behind.
     fn show_nothing(&self, server: &Shared) {
         lock(&self.standing).role = Role::Recovering;
+        self.report_state();
         server.topology.send_modify(|counter| *counter += 1);
     }
 

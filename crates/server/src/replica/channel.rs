@@ -12,7 +12,7 @@
 //! So what passes can't be read, changed, left out or repeated by others, and not be read later
 //! with the cluster key either. The pattern is that of Noise's NNpsk0.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::SystemRandom;
+use rustix::net::{SendFlags, send};
 
 use super::key::ClusterKey;
 
@@ -29,6 +30,14 @@ pub const MAGIC: [u8; 8] = *b"FRNDSET\x01";
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 const PUBLIC_BYTES: usize = 32;
 const LENGTH_BYTES: usize = size_of::<u32>();
+/// As `connection::socket` sends: it doesn't block, and raises no signal.
+#[cfg(target_os = "linux")]
+const SEND_NOW: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+#[cfg(not(target_os = "linux"))]
+const SEND_NOW: SendFlags = SendFlags::DONTWAIT;
+/// Of a stream so many bytes are read at once, where more has come than is asked for: a short box
+/// costs one call, and a long one goes where it is to be.
+const READ_BYTES: usize = 16 << 10;
 /// Boxes of a side that has proved nothing yet are no longer.
 pub const FIRST_BOX_BYTES_MAX: usize = 64 << 10;
 
@@ -45,11 +54,13 @@ pub enum Side {
 pub struct Sender {
     stream: TcpStream,
     cipher: Cipher,
+    /// The end of a box for which there was no room at once.
+    unsent: Vec<u8>,
 }
 
 /// The receiving half.
 pub struct Receiver {
-    stream: TcpStream,
+    stream: BufReader<TcpStream>,
     cipher: Cipher,
     /// The size above which boxes are refused.
     pub box_bytes_max: usize,
@@ -117,7 +128,8 @@ pub fn secure(
         Side::Caller => (of_caller, of_called),
         Side::Called => (of_called, of_caller),
     };
-    let sender = Sender { stream: stream.try_clone()?, cipher: sends };
+    let sender = Sender { stream: stream.try_clone()?, cipher: sends, unsent: Vec::new() };
+    let stream = BufReader::with_capacity(READ_BYTES, stream);
     let box_bytes_max = FIRST_BOX_BYTES_MAX;
     Ok((sender, Receiver { stream, cipher: receives, box_bytes_max }))
 }
@@ -132,11 +144,48 @@ impl Cipher {
 }
 
 impl Sender {
-    /// Sends a box.
+    /// Sends a box, and what is left of one before it.
     ///
     /// # Errors
     /// An error of the socket.
     pub fn send(&mut self, content: &[u8]) -> io::Result<()> {
+        self.send_rest()?;
+        let sealed = self.seal(content)?;
+        self.stream.write_all(&sealed)
+    }
+
+    /// Begins to send a box, as far as there is room for it, and never waits. Nothing of one before
+    /// it is left.
+    ///
+    /// # Errors
+    /// An error of the socket.
+    pub fn send_now(&mut self, content: &[u8]) -> io::Result<()> {
+        assert!(!self.has_rest(), "a box is sent behind the one before it");
+        let sealed = self.seal(content)?;
+        let sent = match send(&self.stream, &sealed, SEND_NOW).map_err(io::Error::from) {
+            Ok(sent) => sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        self.unsent.extend_from_slice(&sealed[sent..]);
+        Ok(())
+    }
+
+    /// Whether something of a box is left that there was no room for.
+    pub fn has_rest(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Sends what is left, and waits for room.
+    ///
+    /// # Errors
+    /// An error of the socket.
+    pub fn send_rest(&mut self) -> io::Result<()> {
+        let unsent = std::mem::take(&mut self.unsent);
+        self.stream.write_all(&unsent)
+    }
+
+    fn seal(&mut self, content: &[u8]) -> io::Result<Vec<u8>> {
         let bytes = content.len() + CHACHA20_POLY1305.tag_len();
         let length = u32::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?.to_le_bytes();
         let mut sealed = Vec::with_capacity(LENGTH_BYTES + bytes);
@@ -147,7 +196,7 @@ impl Sender {
         let tag = self.cipher.key.seal_in_place_separate_tag(nonce, Aad::from(length), boxed);
         let tag = tag.map_err(|_| io::ErrorKind::InvalidInput)?;
         sealed.extend_from_slice(tag.as_ref());
-        self.stream.write_all(&sealed)
+        Ok(sealed)
     }
 }
 
@@ -214,6 +263,26 @@ mod tests {
         one.send(&[7; 70_000]).expect("sent");
         gets.box_bytes_max = FIRST_BOX_BYTES_MAX;
         assert_eq!(gets.receive().expect_err("too long").kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_box_for_which_there_is_no_room_goes_on_where_it_stopped() {
+        const BOX_BYTES: usize = 50_000;
+        let ((mut one, _hears), (_other, mut gets)) = pair("k", "k");
+        let content = |number: usize| vec![number as u8; BOX_BYTES];
+        let mut count = 0;
+        while !one.has_rest() {
+            one.send_now(&content(count)).expect("there is a stream");
+            count += 1;
+        }
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..=count {
+                    assert_eq!(gets.receive().expect("it opens"), content(number), "{number}");
+                }
+            });
+            one.send(&content(count)).expect("the other side takes all");
+        });
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //!
 //! 1. Both sides first exchange their identities. Until a directory knows the members of the set,
 //!    that is all that they do, again and again.
-//! 2. Then the caller sends frames. A frame that can't be sent soon is dropped: it is sent again
-//!    some time. One that comes between a call that failed and the next waits for that: it may be a
-//!    request for a vote, at a member that has come back a moment ago.
+//! 2. Then the caller sends frames ([`outgoing`]). A frame that can't be sent soon is dropped: it
+//!    is sent again some time. One that comes between a call that failed and the next waits for
+//!    that: it may be a request for a vote, at a member that has come back a moment ago.
 //! 3. Once a second, and when that has changed, the caller says what it is ([`MemberStatus`]).
 //! 4. A stream that its caller's system closes shows that the process has ended: if that was the
 //!    leader, an election begins at once. This member's own stream to it has ended, too, and it
@@ -16,10 +16,11 @@
 //!
 //! A stream on which an image is asked for goes on as [`image`] has it.
 
-use std::collections::VecDeque;
+mod outgoing;
+
 use std::io;
 use std::net::TcpStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -31,9 +32,8 @@ use super::identity::Identity;
 use super::image;
 use super::status::{MemberStatus, State};
 use super::{Replica, lock};
+pub use outgoing::Outgoing;
 
-/// The bytes that may wait to be sent to one member.
-const WAITING_BYTES_MAX: usize = 64 << 20;
 /// The wait after a stream broke, or couldn't be made.
 const CALL_AGAIN: Duration = Duration::from_millis(200);
 /// A member that takes nothing for so long is called again.
@@ -46,71 +46,6 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// The bytes of a box besides a frame, generously.
 const BOX_EXTRA_BYTES: usize = 64;
-
-/// The messages that wait to be sent to one member.
-#[derive(Default)]
-pub struct Outgoing {
-    waiting: Mutex<Waiting>,
-    came: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    frames: VecDeque<Bytes>,
-    bytes: usize,
-    /// Whether the process there has ended since this one called it.
-    has_ended: bool,
-}
-
-impl Outgoing {
-    /// Takes a frame, or drops it.
-    pub fn push(&self, frame: Bytes) {
-        let mut waiting = self.waiting();
-        if waiting.bytes + frame.len() <= WAITING_BYTES_MAX {
-            waiting.bytes += frame.len();
-            waiting.frames.push_back(frame);
-            drop(waiting);
-            self.came.notify_one();
-        }
-    }
-
-    /// The next frame, if one comes soon.
-    ///
-    /// # Errors
-    /// The process there has ended.
-    fn pop(&self) -> io::Result<Option<Bytes>> {
-        let waiting = self.waiting();
-        let is_idle = |it: &mut Waiting| it.frames.is_empty() && !it.has_ended;
-        let waited = self.came.wait_timeout_while(waiting, STATUS_EVERY, is_idle);
-        let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if waiting.has_ended {
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        let frame = waiting.frames.pop_front();
-        waiting.bytes -= frame.as_ref().map_or(0, Bytes::len);
-        Ok(frame)
-    }
-
-    /// Notes that the process there has ended: it is to be called again.
-    fn note_end(&self) {
-        self.waiting().has_ended = true;
-        self.came.notify_one();
-    }
-
-    /// Forgets that: it is being called.
-    fn note_call(&self) {
-        self.waiting().has_ended = false;
-    }
-
-    fn clear(&self) {
-        let mut waiting = self.waiting();
-        *waiting = Waiting { has_ended: waiting.has_ended, ..Waiting::default() };
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Calls the member at `address` until this one stops.
 pub fn call_until_stopped(replica: &Arc<Replica>, address: &str) {
@@ -154,21 +89,34 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
         return Ok(());
     }
     let Some(outgoing) = replica.outgoing(address) else { return Ok(()) };
+    outgoing.open(sender);
+    let ended = send_until_stopped(replica, address, &outgoing);
+    outgoing.close();
+    ended
+}
+
+/// Sends what can't be sent at once, and what this member is.
+fn send_until_stopped(replica: &Replica, address: &str, outgoing: &Outgoing) -> io::Result<()> {
     let mut sent: Option<(Instant, State)> = None;
     while !replica.is_stopped() {
-        let (state, frame) = (replica.state(), outgoing.pop()?);
-        let is_known = sent.is_some_and(|(at, of)| of == state && at.elapsed() < STATUS_EVERY);
-        if !is_known
-            && let Some(peer_status) = replica.own_status.get().and_then(|own_status| own_status())
-        {
-            let members = replica.members();
-            let (configuration, has_receiver) = (members.version, members.has(address));
-            sender.send(&MemberStatus { configuration, has_receiver, ..peer_status }.encode())?;
-            sent = Some((Instant::now(), peer_status.state));
-        }
-        if let Some(frame) = frame {
-            sender.send(&frame)?;
-        }
+        outgoing.send_next(STATUS_EVERY, |sender, frame| {
+            let state = replica.state();
+            let is_known = sent.is_some_and(|(at, of)| of == state && at.elapsed() < STATUS_EVERY);
+            if !is_known
+                && let Some(own_status) = replica.own_status.get()
+                && let Some(peer_status) = own_status()
+            {
+                let members = replica.members();
+                let (configuration, has_receiver) = (members.version, members.has(address));
+                let status = MemberStatus { configuration, has_receiver, ..peer_status };
+                sender.send(&status.encode())?;
+                sent = Some((Instant::now(), peer_status.state));
+            }
+            match frame {
+                Some(frame) => sender.send(&frame),
+                None => sender.send_rest(),
+            }
+        })?;
     }
     Ok(())
 }
@@ -259,33 +207,5 @@ impl frond_quorum::Peers for Replica {
         if let Some(outgoing) = self.address_of(to).and_then(|address| self.outgoing(&address)) {
             outgoing.push(frame);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Without that, frames go into a stream that ended, and nothing shows it for two seconds.
-    #[test]
-    fn a_stream_to_a_process_that_has_ended_ends() {
-        let outgoing = Outgoing::default();
-        outgoing.push(Bytes::from_static(b"first"));
-        assert_eq!(outgoing.pop().expect("a stream").as_deref(), Some(&b"first"[..]));
-        std::thread::scope(|scope| {
-            let begun = Instant::now();
-            let popped = scope.spawn(|| outgoing.pop());
-            outgoing.note_end();
-            let popped = popped.join().expect("it doesn't panic");
-            assert!(popped.is_err_and(|error| is_closed(&error)));
-            assert!(begun.elapsed() < STATUS_EVERY, "it waited for a frame");
-        });
-        // It counts until the next call, whatever is cleared meanwhile.
-        outgoing.push(Bytes::from_static(b"lost"));
-        outgoing.clear();
-        assert!(outgoing.pop().is_err());
-        outgoing.note_call();
-        outgoing.push(Bytes::from_static(b"second"));
-        assert_eq!(outgoing.pop().expect("another stream").as_deref(), Some(&b"second"[..]));
     }
 }
