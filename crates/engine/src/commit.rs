@@ -114,11 +114,12 @@ impl Shared {
         Ok(sequence)
     }
 
-    /// Has what is agreed on with others waited for by its own thread: that takes long, and may be
+    /// Has what a bucket takes waited for by its own thread: that takes long, and may be
     /// interrupted.
     fn commit_wait<'a>(&self, patience: CommitWait<'a>) -> CommitWait<'a> {
+        let has_slots = self.order.as_ref().is_some_and(|order| order.slots().is_some());
         match patience.for_log {
-            DurabilityWait::HandedOn(_) if self.order.is_some() => {
+            DurabilityWait::HandedOn(_) if has_slots => {
                 CommitWait { for_log: DurabilityWait::While(patience.for_room), ..patience }
             }
             _ => patience,

@@ -56,7 +56,7 @@ impl Threads {
         for _ in 0..beside_max.unwrap_or(0) {
             threads.spawn("frond-put", Shared::lead_until_closed)?;
         }
-        if shared.order.is_none() {
+        if beside_max.is_none() {
             threads.spawn("frond-lead", Shared::lead_handed_on_until_closed)?;
         }
         threads.spawn("frond-sync", sync_until_stopped)?;

@@ -372,7 +372,7 @@ impl Transaction {
     }
 
     /// As [`Transaction::commit_pending`], for a caller that has what becomes of it handed on
-    /// ([`PendingCommit::hand_on`]). Where others take part in that, it is awaited here.
+    /// ([`PendingCommit::hand_on`]). Where the log lies in a bucket, it is awaited here.
     ///
     /// # Errors
     /// As [`Transaction::commit_unless_interrupted`].
@@ -516,7 +516,7 @@ impl PendingCommit {
 }
 
 impl PendingCommit {
-    /// Whether what becomes of it can be handed on: it isn't known yet, and no other takes part.
+    /// Whether what becomes of it can be handed on: it isn't known yet, and no bucket has the log.
     pub fn can_hand_on(&self) -> bool {
         self.group.is_some()
     }

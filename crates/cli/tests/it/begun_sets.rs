@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::{Client, ClientError};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Directory, command};
 
-const WAIT_MAX: Duration = Duration::from_secs(120);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A `frond mongod`, killed when it is dropped.
-struct Mongod {
+pub(crate) struct Mongod {
     directory: Directory,
     port: u16,
     child: Child,
@@ -34,11 +35,11 @@ impl Mongod {
         server
     }
 
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    fn client(&self) -> Option<Client> {
+    pub(crate) fn client(&self) -> Option<Client> {
         Client::connect(&self.address()).ok()
     }
 
@@ -47,8 +48,16 @@ impl Mongod {
         self.client()?.command("admin", command.view()).ok()
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Ends the process, and starts another.
-    fn again(mut self) -> Mongod {
+    pub(crate) fn again(mut self) -> Mongod {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let (directory, port) =
@@ -57,13 +66,13 @@ impl Mongod {
         Mongod::start(directory, port, "")
     }
 
-    fn is_of_two(&self) -> bool {
+    pub(crate) fn is_of_two(&self) -> bool {
         let hello = self.answer(&document! { "hello": 1_i32 });
         let hosts = hello.as_ref().and_then(|hello| hello.get("hosts")?.as_array());
         hosts.is_some_and(|hosts| hosts.iter().count() == 2)
     }
 
-    fn leads(&self) -> bool {
+    pub(crate) fn leads(&self) -> bool {
         let hello = self.answer(&document! { "hello": 1_i32 });
         hello.is_some_and(|it| it.get("isWritablePrimary") == Some(Value::Boolean(true)))
     }
@@ -76,7 +85,7 @@ impl Drop for Mongod {
     }
 }
 
-fn until(mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < WAIT_MAX, "it didn't become so");
@@ -96,7 +105,7 @@ fn free_port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
-fn two(keys: [&str; 2]) -> [Mongod; 2] {
+pub(crate) fn two(keys: [&str; 2]) -> [Mongod; 2] {
     let mut keys = keys.into_iter();
     [free_port(), free_port()].map(|port| {
         let directory = Directory::new();
@@ -116,7 +125,7 @@ fn initiate_alone(server: &Mongod) -> Result<DocumentBuf, ClientError> {
     server.client().unwrap().command("admin", command.view())
 }
 
-fn initiate(servers: &[Mongod; 2]) -> Result<DocumentBuf, ClientError> {
+pub(crate) fn initiate(servers: &[Mongod; 2]) -> Result<DocumentBuf, ClientError> {
     initiate_with(servers, 1)
 }
 

@@ -3,6 +3,7 @@
 //! - [`bisect`]: the first bad commit is found;
 //! - [`book`]: the pages of the book that show commands, run;
 //! - [`follow`]: a copy follows its source, through a proxy that knows what MongoDB knows;
+//! - [`held_in_sets`]: writes of a set that is silent keep no thread, and are done once;
 //! - [`hooks`]: what runs before and after commits, merges and pushes;
 //! - [`imports`]: files in three formats go in and come out again; what is wrong is reported by
 //!   line;
@@ -23,6 +24,7 @@ mod begun_sets;
 mod bisect;
 mod book;
 mod follow;
+mod held_in_sets;
 mod hooks;
 mod imports;
 mod maintenance;

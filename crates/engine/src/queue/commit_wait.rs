@@ -24,7 +24,7 @@ pub(crate) enum DurabilityWait<'a> {
     /// It doesn't: its caller asks later what became of it.
     Never,
     /// It doesn't: its caller has what becomes of it handed on, by the group that is put here. None
-    /// is where it is known already, and where others take part in it: a commit waits there.
+    /// is where it is known already, and where a bucket has the log: a commit waits there.
     HandedOn(&'a Cell<Option<Arc<Group>>>),
 }
 

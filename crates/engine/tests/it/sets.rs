@@ -9,9 +9,10 @@
 //! the same, and nothing acknowledged is missing. Each transaction records its number: each member
 //! has kept what was recorded since the first entry, or since its copy.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -56,6 +57,49 @@ impl Order for Agreed {
         }
         let why = || std::io::Error::other("this member doesn't lead any more");
         fails.map_or(Ok(()), |_| Err(StoreError::io("the set's log", why())))
+    }
+}
+
+/// Agrees, or fails, once the test says so.
+#[derive(Default)]
+struct Silent {
+    state: Mutex<Silence>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Silence {
+    proposed: usize,
+    answers: VecDeque<Result<(), ()>>,
+    pauses: usize,
+}
+
+impl Silent {
+    fn answer(&self, answer: Result<(), ()>) {
+        self.state.lock().unwrap().answers.push_back(answer);
+        self.changed.notify_all();
+    }
+
+    fn until(&self, is_so: impl Fn(&Silence) -> bool) {
+        let waited =
+            self.changed.wait_timeout_while(self.state.lock().unwrap(), LONG, |it| !is_so(it));
+        assert!(!waited.unwrap().1.timed_out(), "it doesn't come to that");
+    }
+}
+
+impl Order for Silent {
+    fn agree(&self, _: Vec<Bytes>, _report: &dyn Fn(StoreError)) -> Result<(), StoreError> {
+        let mut state = self.state.lock().unwrap();
+        state.proposed += 1;
+        self.changed.notify_all();
+        let mut state = self.changed.wait_while(state, |it| it.answers.is_empty()).unwrap();
+        let why = |()| StoreError::io("the set's log", std::io::Error::other("it doesn't lead"));
+        state.answers.pop_front().expect("there is one").map_err(why)
+    }
+
+    fn pause(&self) {
+        self.state.lock().unwrap().pauses += 1;
+        self.changed.notify_all();
     }
 }
 
@@ -531,4 +575,112 @@ fn a_transaction_names_more_than_an_entry_carries() {
     let refused = own.commit(Durability::Synced);
     assert!(matches!(refused, Err(EngineError::TooLargeForSet { .. })), "{refused:?}");
     assert_eq!(set.agreed.entries.lock().unwrap().len(), entries.len());
+}
+
+/// A leader whose set is silent, and what becomes of the commits that are handed on there.
+struct SilentSet {
+    order: Arc<Silent>,
+    engine: Engine,
+    ended: Sender<(&'static str, Result<(), EngineError>, bool)>,
+    ends: Receiver<(&'static str, Result<(), EngineError>, bool)>,
+}
+
+impl SilentSet {
+    fn new() -> SilentSet {
+        let (disk, order) = (SimDisk::new(1), Arc::<Silent>::default());
+        let as_order = Arc::clone(&order) as Arc<dyn Order>;
+        let engine = Engine::open_in_set(&disk.machine(), quiet(), as_order).unwrap();
+        engine.lead();
+        let (ended, ends) = channel();
+        SilentSet { order, engine, ended, ends }
+    }
+
+    /// Writes a key, by a thread of its own that waits for nothing but to lead; returns that.
+    fn write(&self, key: &'static str) -> JoinHandle<()> {
+        let (engine, ended) = (self.engine.clone(), self.ended.clone());
+        let mut transaction = engine.begin();
+        put(&mut transaction, TreeId::SYSTEM, key, "written");
+        let placed = transaction.commit_handed_on(Durability::Synced, &|| true).unwrap();
+        assert!(placed.can_hand_on(), "no thread waits for it");
+        thread::spawn(move || {
+            let after = engine.clone();
+            placed.hand_on(move |done| {
+                let is_visible = has(&after, key);
+                ended.send((key, done, is_visible)).unwrap();
+            });
+        })
+    }
+
+    fn end(&self) -> (&'static str, Result<(), EngineError>, bool) {
+        self.ends.recv_timeout(LONG).expect("it comes to an end")
+    }
+}
+
+fn has(engine: &Engine, key: &str) -> bool {
+    get(&engine.snapshot(), TreeId::SYSTEM, key).is_some()
+}
+
+/// Longer than any thread waits for a processor.
+const LONG: Duration = Duration::from_secs(120);
+
+#[test]
+fn a_commit_is_handed_on_once_the_set_agrees_and_pauses_are_announced() {
+    let set = SilentSet::new();
+    let first = set.write("first");
+    set.order.until(|it| it.proposed == 1);
+    let others = [set.write("second"), set.write("third")];
+    for other in others {
+        other.join().expect("it neither waits nor leads");
+    }
+    assert!(set.ends.try_recv().is_err(), "nothing is agreed on");
+    set.order.answer(Ok(()));
+    let (key, done, is_visible) = set.end();
+    assert!(key == "first" && done.is_ok() && is_visible, "{key}: {done:?}");
+    set.order.until(|it| it.proposed == 2);
+    assert!(set.ends.try_recv().is_err(), "the second group isn't agreed on");
+    assert_eq!(set.order.state.lock().unwrap().pauses, 0, "entries follow");
+    set.order.answer(Ok(()));
+    let keys: Vec<_> =
+        (0..2).map(|_| set.end()).map(|(key, done, _)| (key, done.is_ok())).collect();
+    assert_eq!(keys, [("second", true), ("third", true)]);
+    first.join().expect("it has led");
+    set.order.until(|it| 0 < it.pauses);
+}
+
+/// It can't be known whether a majority holds them, or will.
+#[test]
+fn commits_that_are_handed_on_are_unknown_where_their_leader_is_deposed() {
+    for is_kept in [false, true] {
+        let set = SilentSet::new();
+        let leads = set.write("first");
+        set.order.until(|it| it.proposed == 1);
+        set.write("second").join().expect("it neither waits nor leads");
+        set.engine.depose();
+        for _ in 0..2 {
+            let (key, done, is_visible) = set.end();
+            assert!(matches!(done, Err(EngineError::Unknown(_))), "{key}: {done:?}");
+            assert!(!is_visible, "{key}");
+        }
+        // What the set comes to later changes nothing.
+        set.order.answer(if is_kept { Ok(()) } else { Err(()) });
+        leads.join().expect("it has led");
+        assert!(set.ends.try_recv().is_err(), "each is handed on once");
+        assert_eq!(set.order.state.lock().unwrap().proposed, 1, "nothing is proposed any more");
+        assert!(!has(&set.engine, "first"));
+    }
+}
+
+#[test]
+fn commits_that_are_handed_on_are_unknown_where_agreement_fails() {
+    let set = SilentSet::new();
+    let leads = set.write("first");
+    set.order.until(|it| it.proposed == 1);
+    set.write("second").join().expect("it neither waits nor leads");
+    set.order.answer(Err(()));
+    for _ in 0..2 {
+        let (key, done, is_visible) = set.end();
+        assert!(matches!(done, Err(EngineError::Unknown(_))), "{key}: {done:?}");
+        assert!(!is_visible, "{key}");
+    }
+    leads.join().expect("it has led");
 }
