@@ -806,7 +806,7 @@ def on_leader(set_, database, command):
 def log_bytes(set_):
     """How much the leader has proposed; its log may be cut, and shrinks then."""
     leader, _, _ = set_.await_leader()
-    return os.path.getsize(os.path.join(leader.directory, "quorum-log"))
+    return end_of(os.path.join(leader.directory, "quorum-log"))
 
 
 def recorded(set_, database, message):
@@ -891,7 +891,7 @@ def stage_half(set_):
                 client.shop.things.replace_one({"_id": number}, document)
         leader, term, _ = set_.await_leader()
         path = os.path.join(leader.directory, "quorum-log")
-        before = os.path.getsize(path)
+        before = end_of(path)
 
         def record(leader=leader):
             try:
@@ -1062,7 +1062,7 @@ def lose_end(set_):
     member = next(it for it in set_.members if it is not leader)
     doubts, ends = said(set_, DOUBTS), said(set_, HAS_END)
     path = os.path.join(member.directory, "quorum-log")
-    while os.path.getsize(path) < 1 << 16:
+    while end_of(path) < 1 << 16:
         time.sleep(0.1)
     member.kill()
     # Several batches, of which some were acknowledged.
@@ -1086,7 +1086,16 @@ def lose_end(set_):
 
 def cut_end(member, count=8192):
     path = os.path.join(member.directory, "quorum-log")
-    os.truncate(path, os.path.getsize(path) - count)
+    os.truncate(path, end_of(path) - count)
+
+
+def end_of(path):
+    """Where a log ends, before the room that is reserved in its file."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = max(0, size - (2 << 20))
+        file.seek(start)
+        return start + len(file.read().rstrip(b"\xff"))
 
 
 def await_said(set_, text, times):
@@ -1288,11 +1297,17 @@ def damage(set_):
     member = next(it for it in set_.members if it is not leader)
     path = os.path.join(member.directory, "quorum-log")
     copies, votes = said(set_, "it continues after entry"), said(set_, "has a vote")
-    # Damage of the last batch can't be told from one that a crash tore: several follow it.
-    size = os.path.getsize(path)
+    # Damage of the last batch can't be told from one that a crash tore: several follow it, of which each is
+    # synced before the next. A member that is behind would get all of them at once.
+    size = end_of(path)
     with set_.client() as client:
-        while os.path.getsize(path) < size + (1 << 14):
+        while (end := end_of(path)) < size + (1 << 14):
             client.bank.lists.update_one({"_id": "before damage"}, {"$push": {"texts": "x" * 1000}}, upsert=True)
+            deadline = time.monotonic() + SECONDS_MAX
+            while end_of(path) == end:
+                if time.monotonic() > deadline:
+                    raise Wrong(f"{member.address} gets no entries")
+                time.sleep(0.005)
     member.kill()
     # Without it no member leads then, and none has a copy for the damaged one.
     leader.process.send_signal(signal.SIGSTOP)

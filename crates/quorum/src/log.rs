@@ -19,6 +19,8 @@ use crate::ids::{EntryIndex, MemberId, SetId, Term};
 
 pub use file::FileLog;
 pub use format::Beginning;
+#[cfg(test)]
+pub(crate) use format::RESERVED;
 pub(crate) use terms::Terms;
 #[cfg(test)]
 pub(crate) use vote::FILE_NAME as VOTE_FILE_NAME;

@@ -21,7 +21,8 @@ use frond_store::io::{DiskFile, Machine};
 
 use super::format::{
     Beginning, Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, NEW_FILE_NAME,
-    RECORD_HEADER_BYTES, Record, RecordHeader, damaged, encode_batch, record_bytes,
+    RECORD_HEADER_BYTES, RESERVED, RESERVED_BYTES, Record, RecordHeader, damaged, encode_batch,
+    record_bytes,
 };
 use super::vote::Vote;
 use super::{Ballot, Batch, Log, Recovered, recovery};
@@ -40,6 +41,8 @@ pub struct FileLog {
 pub(super) struct State {
     pub file: Arc<dyn DiskFile>,
     pub end: u64,
+    /// The length of the file: the zeros behind the end, and what is reserved.
+    pub file_bytes: u64,
     pub chain: Chain,
     pub synced: u64,
     /// The entry before the first, and its term.
@@ -301,6 +304,11 @@ impl Log for FileLog {
             encode_batch(&mut bytes, &records, state.chain, state.synced, self.header.nonce);
         let bytes_taken = bytes.len() as u64;
         bytes.extend([0; END_BYTES]);
+        let mut written_to = state.end + bytes.len() as u64;
+        if state.file_bytes < written_to {
+            bytes.resize(bytes.len() + RESERVED_BYTES, RESERVED);
+            written_to += RESERVED_BYTES as u64;
+        }
         if let Err(error) = state.file.write_all_at(state.end, &bytes) {
             state.broken = true;
             let error = StoreError::io(FILE_NAME, error);
@@ -331,6 +339,7 @@ impl Log for FileLog {
             state.ballot = Some((at, ballot));
         }
         state.end += bytes_taken;
+        state.file_bytes = state.file_bytes.max(written_to);
         state.chain = chain;
         Ok(())
     }

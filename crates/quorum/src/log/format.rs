@@ -10,7 +10,8 @@
 //!    are moved to it as they are, but for what chains them ([`chain_anew`]).
 //! 5. `synced` is how much of the file was durable when the record was made. A broken record before
 //!    that is damage, not a torn write.
-//! 6. Behind the last record are zeros that show that nothing is missing there ([`END_BYTES`]).
+//! 6. Behind the last record are zeros that show that nothing is missing there ([`END_BYTES`]), and
+//!    behind these what is reserved for the next ([`RESERVED`]).
 
 use bytes::Bytes;
 use frond_store::StoreError;
@@ -50,9 +51,15 @@ pub(super) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16
 const _: () = assert!(RECORD_HEADER_BYTES == 56); // Stored: change only with a new version.
 
 /// The number of zeros that are written with each batch, behind it, and whose place the next one
-/// takes: no record begins with them. A file without exactly these at its end has lost something
-/// there, or has what a crash left of a write.
+/// takes: no record begins with them. A file without these, and what is reserved, at its end has
+/// lost something there, or has what a crash left of a write.
 pub(super) const END_BYTES: usize = 8;
+/// The byte that fills what is reserved: a block that a disk has lost is not full of it.
+pub(crate) const RESERVED: u8 = 0xff;
+/// A batch for which the file is too short makes it longer by so much besides. The sync of a file
+/// that has become longer waits for the file system's journal, and so for all that others have
+/// written; that of one whose blocks are there doesn't.
+pub(super) const RESERVED_BYTES: usize = if cfg!(test) { 300 } else { 1 << 20 };
 
 /// Records begin at multiples of this; the gap is filled with zeros.
 pub(super) const RECORD_ALIGNMENT: usize = 8;

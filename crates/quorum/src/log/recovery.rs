@@ -21,7 +21,7 @@ use frond_store::io::{DiskFile, Machine};
 use super::file::{State, end_well};
 use super::format::{
     Beginning, Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT,
-    RECORD_HEADER_BYTES, Record, RecordHeader, damaged, record_bytes,
+    RECORD_HEADER_BYTES, RESERVED, Record, RecordHeader, damaged, record_bytes,
 };
 use super::vote::Vote;
 use super::{Ballot, Recovered, Terms};
@@ -73,6 +73,7 @@ pub(super) fn recover(
     let state = State {
         file: Arc::clone(opened),
         end,
+        file_bytes: end + END_BYTES as u64,
         chain,
         synced: end,
         before,
@@ -122,11 +123,20 @@ fn recovered_of(header: &Header, beginning: Beginning) -> Recovered {
 /// Whether what is behind `end` is what each batch leaves there.
 fn ends_well(file: &dyn DiskFile, end: u64, file_bytes: u64) -> Result<bool, StoreError> {
     let mut found = [0; END_BYTES];
-    if file_bytes != end + found.len() as u64 {
+    let mut at = end + found.len() as u64;
+    if file_bytes < at {
         return Ok(false);
     }
     file.read_exact_at(end, &mut found).map_err(io)?;
-    Ok(found == [0; END_BYTES])
+    let mut is_well = found == [0; END_BYTES];
+    let mut buffer = vec![0; STEP_BYTES];
+    while is_well && at < file_bytes {
+        let bytes = buffer.len().min(usize::try_from(file_bytes - at).unwrap_or(usize::MAX));
+        file.read_exact_at(at, &mut buffer[..bytes]).map_err(io)?;
+        is_well = buffer[..bytes].iter().all(|byte| *byte == RESERVED);
+        at += bytes as u64;
+    }
+    Ok(is_well)
 }
 
 /// Has the vote count that the file beside the log says, and notes there whether the log's end is

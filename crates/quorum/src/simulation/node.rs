@@ -11,7 +11,9 @@ use super::observer::{Observer, Violation};
 use crate::configuration::Configuration;
 use crate::defect::Defect;
 use crate::ids::{EntryIndex, MemberId};
-use crate::log::{Ballot, Batch, Beginning, Continuation, FileLog, Log, Recovered, VOTE_FILE_NAME};
+use crate::log::{
+    Ballot, Batch, Beginning, Continuation, FileLog, Log, RESERVED, Recovered, VOTE_FILE_NAME,
+};
 use crate::member::{BatchNumber, Member, Status};
 
 pub(super) struct Node {
@@ -139,7 +141,10 @@ impl Node {
     /// Returns whether there was enough.
     pub fn lose_end(&mut self, random: &mut Random) -> bool {
         const NAME: &str = "quorum-log";
-        let contents = self.disk.contents(NAME).expect("it has a log");
+        let mut contents = self.disk.contents(NAME).expect("it has a log");
+        // What is only reserved is no loss.
+        let reserved = contents.iter().rev().take_while(|byte| **byte == RESERVED).count();
+        contents.truncate(contents.len() - reserved);
         // The first two records are left alone.
         let bytes_max = contents.len().saturating_sub(300).min(600);
         if bytes_max == 0 {

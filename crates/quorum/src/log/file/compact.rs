@@ -148,6 +148,7 @@ impl State {
         }
         self.before = up_to;
         self.end = new.end();
+        self.file_bytes = new.end() + END_BYTES as u64;
         self.chain = new.chain;
         self.synced = new.end();
         self.file = new.file;

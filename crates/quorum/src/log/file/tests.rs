@@ -1,6 +1,8 @@
 //! A log that is appended to, crashes and is opened again holds what was synced: a model in memory
 //! says what that is.
 
+use std::collections::BTreeSet;
+
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -20,6 +22,14 @@ fn created(disk: &SimDisk) {
 
 fn open(disk: &SimDisk) -> (FileLog, Recovered) {
     FileLog::open(&disk.machine()).expect("it opens")
+}
+
+/// The file without what is reserved at its end.
+fn contents(disk: &SimDisk) -> Vec<u8> {
+    let mut contents = disk.contents("quorum-log").expect("the log");
+    let used = contents.iter().rposition(|byte| *byte != RESERVED).expect("it has a head");
+    contents.truncate(used + 1);
+    contents
 }
 
 fn entry(index: u64, term: u64, bytes: Vec<u8>) -> Entry {
@@ -137,7 +147,7 @@ fn a_bit_that_turned_over_before_the_last_batch_is_damage() {
         log.sync().expect("synced");
     }
     drop(log);
-    let bytes = disk.contents("quorum-log").expect("the log").len() - END_BYTES;
+    let bytes = contents(&disk).len() - END_BYTES;
     let last = (bytes as u64 - record_bytes(104)) * 8;
     let mut random = Random::new(2);
     for _ in 0..200 {
@@ -169,7 +179,7 @@ fn an_end_that_may_be_lost_is_doubted() {
     drop(log);
     let disk = disk.crash();
     assert_eq!(open(&disk).1.ballot, ballot);
-    let whole = disk.contents("quorum-log").expect("the log");
+    let whole = contents(&disk);
     let batch = (record_bytes(44) + record_bytes(16)) as usize;
     let doubted = Ballot { doubt: Some(Term(4)), ..ballot };
     for lost in 1..=2 * batch {
@@ -189,6 +199,48 @@ fn an_end_that_may_be_lost_is_doubted() {
         disk.set_contents("quorum-log", &whole);
         disk.flip_bit("quorum-log", bit as u64);
         assert_eq!(open(&disk).1.ballot.doubt, Some(Term(4)), "bit {bit}");
+    }
+}
+
+/// What is behind the end is full of one byte, so that a block that reads as zeros, or as anything
+/// else, isn't taken for room.
+#[test]
+fn reserved_space_with_other_bytes_is_doubted() {
+    let disk = SimDisk::new(1);
+    created(&disk);
+    let (log, _) = open(&disk);
+    let ballot = Ballot { term: Term(4), vote: Some(MemberId(3)), ..Ballot::default() };
+    let (mut lengths, mut bytes) = (BTreeSet::new(), 0);
+    for index in 1..=12 {
+        let entries = vec![entry(index, 4, vec![7; 44])];
+        log.append(&Batch { ballot: Some(ballot), entries }).expect("appended");
+        log.sync().expect("synced");
+        let whole = disk.contents("quorum-log").expect("the log");
+        assert!(bytes <= whole.len(), "it becomes no shorter");
+        bytes = whole.len();
+        lengths.insert(bytes);
+    }
+    drop(log);
+    assert!((2..7).contains(&lengths.len()), "not with each batch: {lengths:?}");
+    let whole = disk.contents("quorum-log").expect("the log");
+    let end = contents(&disk).len();
+    assert!(end < whole.len(), "something is reserved");
+    let ballot_of = |bytes: &[u8]| {
+        let disk = SimDisk::new(2);
+        created(&disk);
+        disk.set_contents("quorum-log", bytes);
+        open(&disk).1.ballot
+    };
+    // Less of it is as well, and so is none: nothing is lost with it.
+    for kept in end..=whole.len() {
+        assert_eq!(ballot_of(&whole[..kept]), ballot, "{kept} bytes");
+    }
+    for place in end..whole.len() {
+        for other in [0, !(1 << (place % 8))] {
+            let mut bytes = whole.clone();
+            bytes[place] = other;
+            assert_eq!(ballot_of(&bytes).doubt, Some(Term(4)), "{other} at {place}");
+        }
     }
 }
 
@@ -298,7 +350,7 @@ fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
     // of a fourth.
     let place = |bytes_max| log.compaction_point(EntryIndex(9), EntryIndex::ZERO, bytes_max);
     assert_eq!([u64::MAX, 636].map(place), [None, Some(EntryIndex(5))]);
-    let bytes = || disk.contents("quorum-log").expect("the log").len() as u64;
+    let bytes = || contents(&disk).len() as u64;
     let before = bytes();
     log.compact(EntryIndex(7)).expect("cut");
     assert_eq!(before - bytes(), 7 * record_bytes(104));
