@@ -4,6 +4,7 @@ use std::path::Path;
 
 /// A crate and the crates of ours that it may depend on (tests may also use `testkit`).
 const MAY_USE: &[(&str, &[&str])] = &[
+    ("crc64", &[]),
     ("store", &[]),
     ("tree", &["store"]),
     ("quorum", &["store"]),
