@@ -8,6 +8,7 @@ use frond_db::request_profile::{Live, Plan};
 use frond_db::{Error, Interrupt};
 use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
+use frond_vcs::remote::Moved;
 use tokio::sync::Notify;
 
 use crate::common_fields::Common;
@@ -84,6 +85,8 @@ pub struct Progress {
     pub done: u64,
     /// The number of all of them.
     pub total: u64,
+    /// What a transfer has moved.
+    pub moved: Option<Moved>,
 }
 
 impl Operation {

@@ -84,12 +84,12 @@ pub fn check(url: &str) -> Result<(), Error> {
 
 /// Notes how much has moved, for `currentOp`.
 pub fn show(operation: &Operation, moved: &Moved) {
+    let (done, total) = (moved.looked_at(), moved.found);
     let message = format!(
-        "{} of {} commits, {} chunks, {} bytes",
-        moved.commits_done, moved.commits, moved.chunks, moved.bytes
+        "{} of {} commits, {done} of {total} chunks, {} bytes",
+        moved.commits_done, moved.commits, moved.bytes
     );
-    let (done, total) = (moved.commits_done, moved.commits);
-    operation.show(Progress { message, done, total });
+    operation.show(Progress { message, done, total, moved: Some(*moved) });
 }
 
 #[cfg(test)]

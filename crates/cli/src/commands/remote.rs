@@ -14,7 +14,7 @@ use frond_server::hooks::{Act, HookEvent};
 use frond_vcs::Repository;
 use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN};
 
-use crate::arguments::Answer;
+use crate::arguments::{Answer, Target};
 use crate::backend::{Backend, Embedded, print_hook_message};
 use crate::commands::served::{self, Served};
 use crate::commands::transfer::{
@@ -50,8 +50,7 @@ Examples:
   frond fetch shop
   frond diff shop main origin/main       then: what is new there";
 /// The advice where a server runs on the data directory that only those who log in may ask.
-const SERVED: &str = "stop it first, or have it do this: frondRemote, frondClone, frondFetch, frondPull \
-                      and frondPush are its commands";
+const SERVED: &str = "name it, and a user who may, with --uri, or stop it first";
 /// Why a server refuses a directory, and what to do.
 const NO_DIRECTORY: &str = "a server runs on the data directory, and opens no others: stop it first, or \
                             name http(s)://HOST:PORT/DATABASE, s3://, az:// or gs://";
@@ -62,6 +61,11 @@ pub(super) struct Data {
     /// Data directory to open; if frond serve is running on it without logins, that server does it
     #[arg(long, global = true, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
+
+    /// Running server that does it instead: 127.0.0.1:27017, or with a user
+    /// mongodb://USER:PASSWORD@HOST:PORT (without a password, FROND_PASSWORD is used)
+    #[arg(long, global = true, value_name = "HOST:PORT", conflicts_with = "data")]
+    uri: Option<String>,
 }
 
 impl Data {
@@ -74,12 +78,12 @@ impl Data {
         Embedded::open(&self.data, SERVED)
     }
 
-    /// The server that has it.
+    /// The server that has it, or is named.
     ///
     /// # Errors
     /// As [`Served::on`].
     pub(super) fn server(&self) -> Result<Option<Served>, Failure> {
-        Served::on(&self.data)
+        Served::on(&Target { data: self.data.clone(), uri: self.uri.clone() })
     }
 }
 

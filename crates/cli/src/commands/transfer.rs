@@ -2,6 +2,7 @@
 //! much has moved.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use frond_db::Error;
@@ -159,6 +160,12 @@ pub fn append_moved(report: &mut DocumentBuilder, moved: &Moved) {
     report.append("bytes", count_value(moved.bytes));
 }
 
+const TICK: Duration = Duration::from_millis(100);
+/// Before so much time a rate says little.
+const RATE_AFTER: Duration = Duration::from_secs(1);
+const SPINNER: &str = "{spinner} {msg}";
+const BAR: &str = "{bar:15.green} {msg}";
+
 /// A line that shows how much has moved; only on a terminal.
 pub struct Progress(ProgressBar);
 
@@ -166,20 +173,29 @@ impl Progress {
     /// Shows nothing yet.
     pub fn new() -> Progress {
         let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
+        bar.set_style(style_of(SPINNER));
+        if !bar.is_hidden() {
+            // What a place does with what it got takes time, too.
+            bar.enable_steady_tick(TICK);
         }
         Progress(bar)
     }
 
-    /// Shows how much has moved.
+    /// Whether there is no terminal that shows it.
+    pub fn is_hidden(&self) -> bool {
+        self.0.is_hidden()
+    }
+
+    /// Shows how much has moved, and how much of what is known of.
     pub fn show(&self, moved: &Moved) {
-        let commits = match moved.commits {
-            0 => String::new(),
-            commits => format!("{} of {} commits, ", grouped(moved.commits_done), grouped(commits)),
-        };
-        let (chunks, bytes) = (grouped(moved.chunks), bytes(moved.bytes));
-        self.0.set_message(format!("{commits}{chunks} chunks, {bytes}"));
+        if self.0.length().is_none() && 1 < moved.found {
+            self.0.set_style(style_of(BAR));
+        }
+        if 1 < moved.found {
+            self.0.set_length(moved.found);
+            self.0.set_position(moved.looked_at());
+        }
+        self.0.set_message(shown(moved, self.0.elapsed()));
         self.0.tick();
     }
 
@@ -192,5 +208,64 @@ impl Progress {
     /// All.
     pub fn end(&self) {
         self.0.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    /// A failure is printed where the line was.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn style_of(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the template is a constant")
+}
+
+/// What has moved in so much time, in words.
+fn shown(moved: &Moved, elapsed: Duration) -> String {
+    let mut text = String::new();
+    if 0 < moved.commits {
+        text = format!("{} of {} commits, ", grouped(moved.commits_done), grouped(moved.commits));
+    }
+    let done = moved.looked_at();
+    text.push_str(&grouped(done));
+    if done < moved.found {
+        text.push_str(&format!(" of {}", grouped(moved.found)));
+    }
+    text.push_str(&format!(" chunks, {}", bytes(moved.bytes)));
+    if RATE_AFTER <= elapsed {
+        let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let rate = u128::from(moved.bytes) * 1_000 / u128::from(millis);
+        text.push_str(&format!(", {}/s", bytes(u64::try_from(rate).unwrap_or(u64::MAX))));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_moved_is_said_in_words() {
+        let begun = Moved { found: 1, ..Moved::default() };
+        let amid = Moved {
+            commits: 1_237,
+            commits_done: 64,
+            chunks: 4_100,
+            known: 221,
+            found: 9_020,
+            bytes: 12_345_678,
+        };
+        let done = Moved { commits_done: 1_237, chunks: 8_800, known: 220, ..amid };
+        let cases = [
+            (begun, 0, "0 of 1 chunks, 0 B"),
+            (amid, 999, "64 of 1,237 commits, 4,321 of 9,020 chunks, 12.3 MB"),
+            (amid, 3_000, "64 of 1,237 commits, 4,321 of 9,020 chunks, 12.3 MB, 4.1 MB/s"),
+            (done, 999, "1,237 of 1,237 commits, 9,020 chunks, 12.3 MB"),
+        ];
+        for (moved, millis, expected) in cases {
+            assert_eq!(shown(&moved, Duration::from_millis(millis)), expected);
+        }
     }
 }

@@ -6,9 +6,11 @@ use frond_db::Error;
 use frond_db::catalog::IndexBuild;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::{Code, Filter};
+use frond_vcs::remote::Moved;
 
 use crate::access::{Action, Target};
 use crate::authorization::{self, AuthorizationRequest};
+use crate::commands::reply::long;
 use crate::log::shortened;
 use crate::operations::Operation;
 use crate::request::{Answer, Request};
@@ -141,8 +143,28 @@ fn describe(operation: &Operation, host: &str) -> DocumentBuf {
             .append("done", number(progress.done))
             .append("total", number(progress.total))
             .end();
+        if let Some(moved) = progress.moved {
+            append_moved(&mut description, &moved);
+        }
     }
     description.build()
+}
+
+/// Appends what a transfer has moved so far, by the names of its answer and more.
+fn append_moved(description: &mut DocumentBuilder, moved: &Moved) {
+    let counts = [
+        ("commits", moved.commits),
+        ("commitsDone", moved.commits_done),
+        ("chunks", moved.chunks),
+        ("bytes", moved.bytes),
+        ("chunksKnown", moved.known),
+        ("chunksFound", moved.found),
+    ];
+    description.begin_document("moved");
+    for (name, count) in counts {
+        description.append(name, Value::Int64(long(count)));
+    }
+    description.end();
 }
 
 /// Checks that the client may stop a command: another user's only with the right to.

@@ -139,6 +139,7 @@ fn a_transfer_shows_how_far_it_is_and_can_be_stopped() {
     let last = seen.last().expect("it was asked for chunks");
     assert!(last.contains("frondClone") && !last.contains(TOKEN), "{last}");
     assert!(seen.iter().any(|answer| answer.contains("commits, ")), "{seen:?}");
+    assert!(last.contains(r#""moved":{"commits":2,"commitsDone":0,"chunks":"#), "{last}");
     assert_eq!(client.error("shop", r#"{"frondFetch": 1}"#).0, 26, "nothing was cloned");
 }
 

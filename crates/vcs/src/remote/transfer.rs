@@ -59,6 +59,16 @@ pub struct Moved {
     pub bytes: u64,
     /// Chunks that were there already.
     pub known: u64,
+    /// Chunks to be looked at down to the level of the trees that is on its way: what is below it
+    /// isn't known yet. Most chunks are on the last level.
+    pub found: u64,
+}
+
+impl Moved {
+    /// Chunks that were sent or are there.
+    pub fn looked_at(&self) -> u64 {
+        self.chunks + self.known
+    }
 }
 
 /// Moves chunks between two places.
@@ -162,6 +172,7 @@ impl<'a> Transfer<'a> {
             self.tree(roots, before)?;
             self.lane.put_many(group)?;
             self.moved.chunks += group.len() as u64;
+            self.moved.found = self.moved.looked_at();
             self.moved.bytes += bytes_of(group);
             self.moved.commits_done += group.len() as u64;
             (self.progress)(&self.moved);
@@ -236,6 +247,7 @@ impl<'a> Transfer<'a> {
         let (sender, receiver) = mpsc::channel();
         let mut below: Vec<Vec<ChunkHash>> = vec![Vec::new(); batches.len()];
         let mut failed = None;
+        self.moved.found = self.moved.looked_at() + hashes.len() as u64;
         std::thread::scope(|scope| {
             for _ in 0..THREADS.min(batches.len()) {
                 let (sender, batches, next) = (sender.clone(), &batches, &next);
