@@ -21,7 +21,7 @@ use lz4_flex::block::compress_into;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
-use super::columns;
+use super::columns::{self, Encoder};
 use super::lz4::{self, SlotTable};
 use crate::Lifetime;
 use crate::chunk::{Chunk, HASH_BYTES};
@@ -141,12 +141,13 @@ pub(crate) fn compress(effort: Effort, content: &[u8], out: &mut [u8]) -> Option
 /// are compressed, and the columns. `None` if that can't pay. `are_compressed` says whether
 /// compression is worth trying.
 pub(crate) fn compress_columns(
+    encoder: &mut Encoder,
     effort: Effort,
     chunks: &[&Chunk],
     are_compressed: bool,
 ) -> Option<Vec<u8>> {
     let parts: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk.encoded()[..]).collect();
-    let columns = columns::encode(&parts)?;
+    let columns = encoder.encode(&parts)?;
     let is_tried = match effort {
         Effort::Brief => return None,
         _ if !are_compressed => false,

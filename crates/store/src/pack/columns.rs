@@ -10,7 +10,7 @@
 //! *Invariants*: 1. Columns are a way to compress: the chunk that comes out is the one that went
 //! in, byte by byte, and its name is that of these bytes. Nothing above packs knows of columns, and
 //! a better layout of them is only another codec. 2. The knowledge here of leaves and of BSON is a
-//! guess about bytes: [`encode`] reads back what it wrote and gives up if that isn't the same, so
+//! guess about bytes: [`Encoder`] reads back what it wrote and gives up if that isn't the same, so
 //! no chunk is refused or changed, whatever it holds. 3. A caller stores columns only where they
 //! are shorter than what they stand for ([`super::frames`]). 4. [`decode`] of hostile bytes ends in
 //! `None`, and allocates by the content's announced length, which is bounded before.
@@ -41,32 +41,43 @@ const FORM_LEAF: u8 = 1;
 /// Shorter chunks gain too little.
 const CHUNK_BYTES_MIN: usize = 512;
 
-/// The chunks with these bytes by columns; `None` if none of them is worth it.
-pub(crate) fn encode(chunks: &[&[u8]]) -> Option<Vec<u8>> {
-    let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let (mut out, mut read_back, mut any) = (Vec::with_capacity(bytes / 2), Vec::new(), false);
-    for chunk in chunks {
-        let start = out.len();
-        out.push(FORM_LEAF);
-        read_back.clear();
-        let is_leaf = CHUNK_BYTES_MIN <= chunk.len()
-            && leaf::write(&mut out, chunk).is_some()
-            && out.len() - start < chunk.len()
-            && read_chunk(
-                &mut Reader::new(&out[start..], chunk.len()),
-                chunk.len(),
-                &mut read_back,
-            )
-            .is_some()
-            && read_back == *chunk;
-        if !is_leaf {
-            out.truncate(start);
-            out.push(FORM_BYTES);
-            write_string(&mut out, chunk);
+/// Encodes chunks, most of which are packed as the one before was: what that was is known.
+#[derive(Default)]
+pub(crate) struct Encoder {
+    known: leaf::KnownPlans,
+    /// Room for a chunk that is read back.
+    read_back: Vec<u8>,
+}
+
+impl Encoder {
+    /// The chunks with these bytes by columns; `None` if none of them is worth it.
+    pub(crate) fn encode(&mut self, chunks: &[&[u8]]) -> Option<Vec<u8>> {
+        let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+        let (mut out, mut any) = (Vec::with_capacity(bytes / 2), false);
+        for chunk in chunks {
+            let start = out.len();
+            out.push(FORM_LEAF);
+            let is_leaf = CHUNK_BYTES_MIN <= chunk.len()
+                && leaf::write(&mut out, chunk, &mut self.known).is_some()
+                && out.len() - start < chunk.len()
+                && self.reads_back(&out[start..], chunk);
+            if !is_leaf {
+                out.truncate(start);
+                out.push(FORM_BYTES);
+                write_string(&mut out, chunk);
+            }
+            any |= is_leaf;
         }
-        any |= is_leaf;
+        any.then_some(out)
     }
-    any.then_some(out)
+
+    /// Whether `columns` are those of `chunk`.
+    fn reads_back(&mut self, columns: &[u8], chunk: &[u8]) -> bool {
+        self.read_back.clear();
+        let mut reader = Reader::new(columns, chunk.len());
+        let read = read_chunk(&mut reader, chunk.len(), &mut self.read_back);
+        read.is_some() && self.read_back == chunk
+    }
 }
 
 /// The chunks that `columns` hold, one after the other, if they have exactly `bytes` bytes.

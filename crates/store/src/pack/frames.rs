@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::codec::{Codec, Effort, compress, compress_columns, compressed_bytes_max};
+use super::columns::Encoder;
 use super::format::{FRAME_HEADER_BYTES, FrameHead, MAX_FRAME_CHUNKS, TABLE_ENTRY_BYTES};
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, ChunkKind};
 
@@ -69,6 +70,7 @@ pub(crate) struct Frames {
     chunks: Vec<NewChunk>,
     frames: Vec<NewFrame>,
     lucks: Lucks,
+    encoder: Encoder,
 }
 
 /// A frame in the buffer.
@@ -207,7 +209,7 @@ impl Frames {
             return None;
         }
         let are_packed = self.lucks.packed_columns.is_tried();
-        let columns = compress_columns(effort, chunks, are_packed);
+        let columns = compress_columns(&mut self.encoder, effort, chunks, are_packed);
         match &columns {
             None => self.lucks.columns.note(false),
             Some(columns) => self.lucks.packed_columns.note(columns[0] != Codec::Raw as u8),

@@ -12,6 +12,25 @@ pub(super) enum Kind {
     Strings,
 }
 
+/// What served the column of the leaf before, and is tried first.
+#[derive(Default)]
+pub(super) struct Plan {
+    /// Of doubles and strings, the column's first byte.
+    pub(super) first: Option<u8>,
+    /// Of the numbers, or those that doubles and strings consist of.
+    pub(super) numbers: numbers::Plan,
+}
+
+impl Plan {
+    /// Returns `first`, which is what serves now. Numbers of another kind have another plan.
+    pub(super) fn begin(&mut self, first: u8) -> u8 {
+        if self.first.replace(first) != Some(first) {
+            self.numbers = numbers::Plan::Unknown;
+        }
+        first
+    }
+}
+
 /// A column that is gathered.
 pub(super) enum Column<'a> {
     Numbers(Vec<i64>),
@@ -77,11 +96,11 @@ impl<'a> Column<'a> {
         if let Column::Strings(strings) = self { strings[row] } else { &[] }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>, plan: &mut Plan) {
         match self {
-            Column::Numbers(numbers) => numbers::write(out, numbers),
-            Column::Doubles(bits) => doubles::write(out, bits),
-            Column::Strings(strings) => strings::write(out, strings),
+            Column::Numbers(numbers) => numbers::write(out, numbers, &mut plan.numbers),
+            Column::Doubles(bits) => doubles::write(out, bits, plan),
+            Column::Strings(strings) => strings::write(out, strings, plan),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! very bits. A few others (NaN, -0.0, an infinity) are listed beside. If there are more, the bits
 //! are a column of numbers themselves. Layout: docs/format/columns.md.
 
+use super::column::Plan;
 use super::cursor::{Reader, write_varint};
 use super::numbers;
 
@@ -18,18 +19,19 @@ const POWERS: [f64; 13] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e1
 /// Beyond this not every whole number is a double.
 const WHOLE_MAX: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// Appends the column of the doubles that have these bits.
-pub(super) fn write(out: &mut Vec<u8>, bits: &[u64]) {
+/// Appends the column of the doubles that have these bits, as `plan` has it if that serves; else
+/// `plan` becomes what does.
+pub(super) fn write(out: &mut Vec<u8>, bits: &[u64], plan: &mut Plan) {
     if bits.is_empty() {
         return;
     }
-    let decimals = scale(bits).and_then(|scale| Some((scale, wholes(bits, scale)?)));
-    let Some((scale, (wholes, others))) = decimals else {
-        out.push(BITS);
-        numbers::write(out, &bits.iter().map(|bits| *bits as i64).collect::<Vec<_>>());
+    let Some((scale, (wholes, others))) = decimals(bits, plan.first) else {
+        out.push(plan.begin(BITS));
+        let numbers: Vec<i64> = bits.iter().map(|bits| *bits as i64).collect();
+        numbers::write(out, &numbers, &mut plan.numbers);
         return;
     };
-    out.push(scale as u8);
+    out.push(plan.begin(scale));
     write_varint(out, others.len() as u64);
     let mut next = 0;
     for position in &others {
@@ -37,7 +39,7 @@ pub(super) fn write(out: &mut Vec<u8>, bits: &[u64]) {
         out.extend_from_slice(&bits[*position].to_le_bytes());
         next = position + 1;
     }
-    numbers::write(out, &wholes);
+    numbers::write(out, &wholes, &mut plan.numbers);
 }
 
 /// Reads the column of `count` doubles: their bits.
@@ -68,6 +70,25 @@ pub(super) fn read(reader: &mut Reader<'_>, count: usize) -> Option<Vec<i64>> {
     Some(bits)
 }
 
+/// Whole numbers, and the positions of what isn't one.
+type Wholes = (Vec<i64>, Vec<usize>);
+
+/// The power of ten that makes whole numbers of all, but for a few, and these: the one that is
+/// known, if it does so for all. `None` if the bits are known to serve, or there is none.
+fn decimals(bits: &[u64], known: Option<u8>) -> Option<(u8, Wholes)> {
+    if known == Some(BITS) {
+        return None;
+    }
+    let by_known = known.and_then(|known| Some((known, wholes(bits, usize::from(known))?)));
+    if let Some((known, (wholes, others))) = by_known
+        && others.is_empty()
+    {
+        return Some((known, (wholes, others)));
+    }
+    let scale = scale(bits)?;
+    Some((scale as u8, wholes(bits, scale)?))
+}
+
 /// The least power of ten that makes whole numbers of all, but for a few.
 fn scale(bits: &[u64]) -> Option<usize> {
     let (mut scale, mut other_count) = (0, 0);
@@ -86,7 +107,7 @@ fn scale(bits: &[u64]) -> Option<usize> {
 /// The whole numbers that a power of ten makes of all but a few, and the positions of the few, in
 /// whose places stands what was before: it costs least. A number that a small power makes whole may
 /// be none by a large one.
-fn wholes(bits: &[u64], scale: usize) -> Option<(Vec<i64>, Vec<usize>)> {
+fn wholes(bits: &[u64], scale: usize) -> Option<Wholes> {
     let (mut wholes, mut others) = (Vec::with_capacity(bits.len()), Vec::new());
     let mut last = bits.iter().find_map(|bits| whole(*bits, scale)).unwrap_or(0);
     for (position, bits) in bits.iter().enumerate() {
@@ -122,7 +143,7 @@ mod tests {
     fn check(doubles: &[f64], bytes_max: usize) {
         let bits: Vec<u64> = doubles.iter().map(|double| double.to_bits()).collect();
         let mut out = Vec::new();
-        write(&mut out, &bits);
+        write(&mut out, &bits, &mut Plan::default());
         assert!(out.len() <= bytes_max, "{} bytes: {doubles:?}", out.len());
         let mut reader = Reader::new(&out, CONTENT_BYTES);
         let found = read(&mut reader, bits.len()).unwrap();
@@ -131,6 +152,25 @@ mod tests {
         for bytes in 0..out.len() {
             assert_eq!(read(&mut Reader::new(&out[..bytes], CONTENT_BYTES), bits.len()), None);
         }
+    }
+
+    #[test]
+    fn a_known_scale_serves_where_it_makes_all_whole() {
+        let mut plan = Plan::default();
+        let mut scale_of = |doubles: &[f64]| {
+            let bits: Vec<u64> = doubles.iter().map(|double| double.to_bits()).collect();
+            let mut out = Vec::new();
+            write(&mut out, &bits, &mut plan);
+            let found = read(&mut Reader::new(&out, CONTENT_BYTES), bits.len()).unwrap();
+            assert!(found.iter().map(|found| *found as u64).eq(bits.iter().copied()));
+            out[0]
+        };
+        assert_eq!(scale_of(&[0.25, 7.5, 3.0]), 2);
+        assert_eq!(scale_of(&[1.5, 2.5, 4.0]), 2, "it serves them, too");
+        assert_eq!(scale_of(&[1.5, 2.125, 4.0]), 3);
+        assert_eq!(scale_of(&[1e13, 0.5, 4.0]), 1, "as thousandths it isn't whole");
+        assert_eq!(scale_of(&[f64::NAN, 0.1f64.sin(), 4.0]), BITS);
+        assert_eq!(scale_of(&[1.5, 2.5, 4.0]), BITS);
     }
 
     #[test]

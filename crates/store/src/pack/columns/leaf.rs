@@ -9,7 +9,7 @@
 
 use std::rc::Rc;
 
-use super::column::{Column, Read};
+use super::column::{Column, Plan, Read};
 use super::cursor::{Reader, write_string, write_varint};
 use super::keys::{append_piece, candidates, split_keys};
 use super::shape::Shape;
@@ -37,6 +37,10 @@ const ENTRY_COUNT_MIN: usize = 4;
 /// One entry in so many may have a new shape, and at most `SHAPES_MAX`.
 const SHAPES_SHARE: usize = 4;
 const SHAPES_MAX: usize = 16;
+/// The shapes whose plans are known at once.
+const SHAPES_KNOWN_MAX: usize = 16;
+/// What serves a shape's columns is searched for again in each of so many leaves.
+const LEAVES_A_SEARCH: usize = 16;
 
 /// The rows of one shape.
 struct Rows<'a> {
@@ -45,8 +49,42 @@ struct Rows<'a> {
     keys: Vec<&'a [u8]>,
 }
 
+/// What served the columns of a shape's rows.
+struct Plans {
+    shape: Box<[u8]>,
+    columns: Vec<Plan>,
+    /// The leaves that they have served.
+    leaf_count: usize,
+}
+
+/// What served the leaves before, most of which are like the next.
+#[derive(Default)]
+pub(super) struct KnownPlans(Vec<Plans>);
+
+impl KnownPlans {
+    /// Those of a shape; nothing is known of one that is new, or of any from time to time.
+    fn of(&mut self, shape: &Shape) -> &mut [Plan] {
+        let position = self.0.iter().position(|plans| *plans.shape == *shape.bytes);
+        let position = position.unwrap_or_else(|| {
+            if self.0.len() == SHAPES_KNOWN_MAX {
+                self.0.remove(0);
+            }
+            let shape = shape.bytes.as_slice().into();
+            self.0.push(Plans { shape, columns: Vec::new(), leaf_count: 0 });
+            self.0.len() - 1
+        });
+        let Plans { columns, leaf_count, .. } = &mut self.0[position];
+        if leaf_count.is_multiple_of(LEAVES_A_SEARCH) {
+            columns.clear();
+            columns.resize_with(shape.columns.len(), Plan::default);
+        }
+        *leaf_count += 1;
+        columns
+    }
+}
+
 /// Appends the columns of a leaf, the whole chunk; `None` if it isn't one that is worth it.
-pub(super) fn write(out: &mut Vec<u8>, chunk: &[u8]) -> Option<()> {
+pub(super) fn write(out: &mut Vec<u8>, chunk: &[u8], known: &mut KnownPlans) -> Option<()> {
     let table = table(chunk)?;
     let mut shapes: Vec<Rows<'_>> = Vec::new();
     let (mut which, mut flags) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
@@ -66,9 +104,9 @@ pub(super) fn write(out: &mut Vec<u8>, chunk: &[u8]) -> Option<()> {
     write_varint(out, table.len() as u64);
     write_varint(out, shapes.len() as u64);
     shapes.iter().for_each(|rows| write_string(out, &rows.shape.bytes));
-    numbers::write(out, &which);
-    numbers::write(out, &flags);
-    shapes.iter().for_each(|rows| rows.write(out));
+    numbers::write(out, &which, &mut numbers::Plan::Unknown);
+    numbers::write(out, &flags, &mut numbers::Plan::Unknown);
+    shapes.iter().for_each(|rows| rows.write(out, known.of(&rows.shape)));
     Some(())
 }
 
@@ -117,12 +155,12 @@ fn file<'a>(
 }
 
 impl Rows<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.columns.iter().for_each(|column| column.write(out));
+    fn write(&self, out: &mut Vec<u8>, plans: &mut [Plan]) {
+        self.columns.iter().zip(plans).for_each(|(column, plan)| column.write(out, plan));
         let split = split_keys(&candidates(&self.shape), &self.columns, &self.keys);
         write_varint(out, split.pieces.len() as u64);
         split.pieces.iter().for_each(|piece| write_varint(out, *piece as u64));
-        split.rests.iter().for_each(|rest| strings::write(out, rest));
+        split.rests.iter().for_each(|rest| strings::write(out, rest, &mut Plan::default()));
     }
 }
 

@@ -7,6 +7,10 @@
 //!   "Super-scalar RAM-CPU cache compression", 2006).
 //! - *Dictionary*: the different numbers, and for each place which one.
 //!
+//! To find which one takes the fewest bytes is most of the work, and the same one does so for the
+//! column of the next leaf, mostly: it is tried first ([`Plan`]), and taken if it needs no more
+//! bits than it did.
+//!
 //! Arithmetic wraps, so that every column of 64-bit numbers has a form. Layout:
 //! docs/format/columns.md.
 
@@ -30,6 +34,18 @@ const OUTLIERS_MAX: usize = 12;
 /// One number in so many may be new in a dictionary.
 const DICTIONARY_SHARE: usize = 2;
 const SAMPLE_COUNT: usize = 24;
+
+/// What a column of the leaf before was packed as.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Plan {
+    /// Not known, or nothing that others can be packed as.
+    #[default]
+    Unknown,
+    /// Residues without outliers, in so many bits or fewer.
+    Residues { order: usize, divisor: u64, width: u32 },
+    /// A dictionary of so many numbers or fewer.
+    Dictionary { count: usize },
+}
 
 /// The packing of numbers above a base.
 struct Packing {
@@ -103,25 +119,60 @@ fn residues(numbers: &[i64], order: usize) -> Cow<'_, [i64]> {
     }
 }
 
-/// Appends the column of `numbers`.
-pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64]) {
-    write_in(out, numbers, dictionary);
+/// Appends the column of `numbers`, as `plan` has it if that serves; else `plan` becomes what does.
+pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64], plan: &mut Plan) {
+    write_in(out, numbers, dictionary, plan);
 }
 
 /// As [`write`], where the numbers are codes, from 0 on without a gap: what another dictionary
 /// would make of them.
-pub(super) fn write_codes(out: &mut Vec<u8>, codes: &[i64]) {
-    write_in(out, codes, |_| None);
+pub(super) fn write_codes(out: &mut Vec<u8>, codes: &[i64], plan: &mut Plan) {
+    write_in(out, codes, |_| None, plan);
 }
 
-fn write_in(out: &mut Vec<u8>, numbers: &[i64], dictionary: fn(&[i64]) -> Option<Vec<u8>>) {
-    let summaries = summaries(numbers);
-    let Some(all) = summaries[0] else { return };
-    if all.least == all.most {
+fn write_in(
+    out: &mut Vec<u8>,
+    numbers: &[i64],
+    dictionary: fn(&[i64]) -> Option<Dictionary>,
+    plan: &mut Plan,
+) {
+    let [first, rest @ ..] = numbers else { return };
+    if rest.iter().all(|number| number == first) {
         out.push(IS_CONSTANT);
-        write_signed(out, all.least);
-        return;
+        write_signed(out, *first);
+    } else if !plan.write(out, numbers) {
+        *plan = search(out, numbers, dictionary);
     }
+}
+
+impl Plan {
+    /// Appends the column of `numbers` as it was for other numbers, if it takes no more bits a
+    /// number than it did; returns whether it does.
+    fn write(self, out: &mut Vec<u8>, numbers: &[i64]) -> bool {
+        match self {
+            Plan::Unknown => false,
+            Plan::Dictionary { count } => {
+                let found = dictionary(numbers).filter(|found| found.count <= count);
+                found.inspect(|found| out.extend_from_slice(&found.bytes)).is_some()
+            }
+            Plan::Residues { order, divisor, width } => {
+                let residues = residues(numbers, order);
+                let packing = Packing::of_multiples(&residues, divisor);
+                let serves = packing.filter(|packing| packing.width <= width);
+                serves.inspect(|packing| packing.append(out, numbers, order, &residues)).is_some()
+            }
+        }
+    }
+}
+
+/// Appends the column of `numbers`, which aren't all the same, in the encoding of the fewest bytes;
+/// returns which.
+fn search(
+    out: &mut Vec<u8>,
+    numbers: &[i64],
+    dictionary: fn(&[i64]) -> Option<Dictionary>,
+) -> Plan {
+    let summaries = summaries(numbers);
     // The search for outliers is dear, so only what may be the cheapest is looked at: without them,
     // and if most numbers are near each other and some aren't.
     let least = |bits: fn(&Summary) -> u32| {
@@ -135,23 +186,29 @@ fn write_in(out: &mut Vec<u8>, numbers: &[i64], dictionary: fn(&[i64]) -> Option
         let packing = Packing::of(&residues, &summary);
         (order, residues, packing)
     });
-    let firsts = |order: usize| summaries[..order].iter().flatten().map(|summary| summary.first);
     let cheapest = packings.min_by_key(|(order, _, packing)| {
-        packing.bytes + firsts(*order).map(signed_bytes).sum::<usize>()
+        packing.bytes + firsts(numbers, *order).map(signed_bytes).sum::<usize>()
     });
-    let Some((order, residues, packing)) = cheapest else { return };
+    let Some((order, residues, packing)) = cheapest else { return Plan::Unknown };
     if WIDTH_SEARCHED_MIN <= packing.width
-        && let Some(dictionary) = dictionary(numbers)
-        && dictionary.len() < packing.bytes
+        && let Some(found) = dictionary(numbers)
+        && found.bytes.len() < packing.bytes
     {
-        out.extend_from_slice(&dictionary);
-        return;
+        out.extend_from_slice(&found.bytes);
+        return Plan::Dictionary { count: found.count };
     }
-    let mode = out.len();
-    out.push(order as u8);
-    firsts(order).for_each(|first| write_signed(out, first));
-    let flags = packing.write(out, &residues);
-    out[mode] |= flags;
+    packing.append(out, numbers, order, &residues);
+    let Packing { divisor, width, .. } = packing;
+    match packing.outliers.is_empty() {
+        true => Plan::Residues { order, divisor, width },
+        false => Plan::Unknown,
+    }
+}
+
+/// The numbers that stand before the residues of an order: the first number, and its step.
+fn firsts(numbers: &[i64], order: usize) -> impl Iterator<Item = i64> {
+    let step = |pair: &[i64]| pair[1].wrapping_sub(pair[0]);
+    numbers.first().copied().into_iter().chain(numbers.windows(2).map(step).take(1)).take(order)
 }
 
 /// Reads the column of `count` numbers.
@@ -232,6 +289,28 @@ impl Packing {
         let head = 1 + signed_bytes(least) + usize::from(width > 0);
         let bytes = head + outlier_bytes + (numbers.len() * width as usize).div_ceil(8);
         Packing { base: least, divisor, width, outliers, bytes }
+    }
+
+    /// The one of these numbers as multiples of `divisor`, without outliers; `None` if they are
+    /// none, or there are no numbers.
+    fn of_multiples(numbers: &[i64], divisor: u64) -> Option<Packing> {
+        let base = *numbers.iter().min()?;
+        let above = |number: i64| number.wrapping_sub(base) as u64;
+        if divisor > 1 && !numbers.iter().all(|number| above(*number).is_multiple_of(divisor)) {
+            return None;
+        }
+        let width = width(above(*numbers.iter().max()?) / divisor);
+        let bytes = (numbers.len() * width as usize).div_ceil(8);
+        Some(Packing { base, divisor, width, outliers: Vec::new(), bytes })
+    }
+
+    /// Appends the column of `numbers`, whose `residues` of that order this packs.
+    fn append(&self, out: &mut Vec<u8>, numbers: &[i64], order: usize, residues: &[i64]) {
+        let mode = out.len();
+        out.push(order as u8);
+        firsts(numbers, order).for_each(|first| write_signed(out, first));
+        let flags = self.write(out, residues);
+        out[mode] |= flags;
     }
 
     /// Appends `numbers`, whose packing this is; returns what the column's first byte says of it.
@@ -352,8 +431,15 @@ fn read_packed(
     Some(())
 }
 
+/// A column as a dictionary.
+struct Dictionary {
+    /// How many numbers are different.
+    count: usize,
+    bytes: Vec<u8>,
+}
+
 /// The column as a dictionary, if few numbers are different.
-fn dictionary(numbers: &[i64]) -> Option<Vec<u8>> {
+fn dictionary(numbers: &[i64]) -> Option<Dictionary> {
     // Most columns that have none show it at their beginning.
     let sample = &numbers[..numbers.len().min(SAMPLE_COUNT)];
     let is_new = |position: &usize| !sample[..*position].contains(&sample[*position]);
@@ -368,16 +454,16 @@ fn dictionary(numbers: &[i64]) -> Option<Vec<u8>> {
     if numbers.len() < different.len() * DICTIONARY_SHARE {
         return None;
     }
-    let mut out = vec![ORDER_DICTIONARY];
-    write_varint(&mut out, different.len() as u64);
+    let mut bytes = vec![ORDER_DICTIONARY];
+    write_varint(&mut bytes, different.len() as u64);
     let mut last = 0i64;
     for number in &different {
-        write_signed(&mut out, number.wrapping_sub(last));
+        write_signed(&mut bytes, number.wrapping_sub(last));
         last = *number;
     }
     let position = |number: &i64| different.binary_search(number).map_or(0, |at| at as u64);
-    pack(&mut out, width(different.len() as u64 - 1), numbers.iter().map(position));
-    Some(out)
+    pack(&mut bytes, width(different.len() as u64 - 1), numbers.iter().map(position));
+    Some(Dictionary { count: different.len(), bytes })
 }
 
 fn read_dictionary(
@@ -413,8 +499,18 @@ mod tests {
 
     /// Checks that `numbers` come back, and how many bytes they take at most.
     fn check(numbers: &[i64], bytes_max: usize) {
+        let mut plan = Plan::default();
+        check_planned(numbers, &mut plan, bytes_max);
+        // What one column was packed as serves the same one.
+        let known = plan;
+        let again = check_planned(numbers, &mut plan, bytes_max);
+        assert!(plan == known, "{plan:?}, {known:?}: {again} bytes of {numbers:?}");
+    }
+
+    /// The same by a plan; returns how many bytes they take.
+    fn check_planned(numbers: &[i64], plan: &mut Plan, bytes_max: usize) -> usize {
         let mut out = Vec::new();
-        write(&mut out, numbers);
+        write(&mut out, numbers, plan);
         assert!(out.len() <= bytes_max, "{} bytes: {numbers:?}", out.len());
         let mut reader = Reader::new(&out, CONTENT_BYTES);
         assert_eq!(read(&mut reader, numbers.len()).as_deref(), Some(numbers));
@@ -422,6 +518,7 @@ mod tests {
         for bytes in 0..out.len() {
             assert_eq!(read(&mut Reader::new(&out[..bytes], CONTENT_BYTES), numbers.len()), None);
         }
+        out.len()
     }
 
     fn noise(position: i64, below: i64) -> i64 {
@@ -463,6 +560,45 @@ mod tests {
                 .collect();
             check(&numbers, 30 + 10 * numbers.len());
         }
+    }
+
+    #[test]
+    fn a_plan_serves_like_columns_and_no_others() {
+        let collect = |number: &dyn Fn(i64) -> i64| (0..48).map(number).collect::<Vec<i64>>();
+        let clock = |start: i64| {
+            let mut at = start;
+            collect(&|n| 1000 * (1 + noise(n + start, 30)))
+                .into_iter()
+                .map(|step| {
+                    at += step;
+                    at
+                })
+                .collect::<Vec<i64>>()
+        };
+        let mut plan = Plan::default();
+        let first = check_planned(&clock(7_000_000), &mut plan, 48);
+        let known = plan;
+        assert!(matches!(known, Plan::Residues { order: 1, divisor: 1000, width: 5 }), "{known:?}");
+        let second = check_planned(&clock(9_313_000), &mut plan, first + 2);
+        assert!(plan == known && first.abs_diff(second) <= 2);
+        // Narrower ones are packed alike, wider ones and other multiples are looked at anew.
+        check_planned(&collect(&|n| 1000 * n + 1000 * (n & 1)), &mut plan, 20);
+        assert_eq!(plan, known);
+        check_planned(&collect(&|n| 1000 * n * noise(n, 5)), &mut plan, 150);
+        assert_ne!(plan, known);
+        plan = known;
+        check_planned(&collect(&|n| 250 * (n + (n & 1))), &mut plan, 20);
+        assert_eq!(plan, Plan::Residues { order: 1, divisor: 500, width: 1 });
+        check_planned(&collect(&|n| [3, 900, 70_000][noise(n, 3) as usize]), &mut plan, 24);
+        let known = plan;
+        assert_eq!(known, Plan::Dictionary { count: 3 });
+        check_planned(&collect(&|n| [5, 1 << 40][noise(n, 2) as usize]), &mut plan, 24);
+        assert_eq!(plan, known);
+        check_planned(&collect(&|n| noise(n, 1 << 30)), &mut plan, 200);
+        assert_ne!(plan, known);
+        // One number, which has no step.
+        check_planned(&[44], &mut plan, 3);
+        check_planned(&[], &mut plan, 0);
     }
 
     #[test]

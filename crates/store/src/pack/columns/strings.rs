@@ -3,6 +3,7 @@
 //! stands around each; or one after the other without what they begin and end with alike. Layout:
 //! docs/format/columns.md.
 
+use super::column::Plan;
 use super::cursor::{Reader, write_string};
 use super::numbers;
 
@@ -71,44 +72,72 @@ fn alike<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b 
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Appends the column of `strings`.
-pub(super) fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
-    if strings.is_empty() || write_repeated(out, strings) {
+/// Appends the column of `strings`, in the form that `plan` has if that serves; else `plan` becomes
+/// what does.
+pub(super) fn write(out: &mut Vec<u8>, strings: &[&[u8]], plan: &mut Plan) {
+    if strings.is_empty() || write_same(out, strings) {
         return;
     }
-    let start = out.len();
-    if let Some(numbered) = Numbered::of(strings) {
-        out.push(FORM_NUMBERED);
-        if write_repeated(out, &numbered.before) && write_repeated(out, &numbered.behind) {
-            out.push(numbered.digits as u8);
-            numbers::write(out, &numbered.numbers);
-            return;
+    let is_written = match plan.first {
+        Some(FORM_PLAIN) => false,
+        Some(FORM_NUMBERED) => {
+            write_numbered(out, strings, plan) || write_dictionary(out, strings, plan)
         }
-        out.truncate(start);
+        _ => write_dictionary(out, strings, plan) || write_numbered(out, strings, plan),
+    };
+    if !is_written {
+        write_plain(out, strings, plan);
     }
-    out.push(FORM_PLAIN);
-    let around = Affixes::of(strings);
-    around.write(out);
-    let middles = strings.iter().map(|string| around.middle(string));
-    numbers::write(out, &middles.clone().map(|middle| middle.len() as i64).collect::<Vec<_>>());
-    middles.for_each(|middle| out.extend_from_slice(middle));
+}
+
+/// Appends the column of `strings` if all are the same; returns whether that is so.
+fn write_same(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
+    let are_same = strings.iter().all(|string| *string == strings[0]);
+    if are_same {
+        out.push(FORM_SAME);
+        write_string(out, strings[0]);
+    }
+    are_same
 }
 
 /// Appends the column of `strings` if few of them are different; returns whether that is so.
-fn write_repeated(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
-    if strings.iter().all(|string| *string == strings[0]) {
-        out.push(FORM_SAME);
-        write_string(out, strings[0]);
-        return true;
-    }
+fn write_dictionary(out: &mut Vec<u8>, strings: &[&[u8]], plan: &mut Plan) -> bool {
     let Some((different, places)) = dictionary(strings) else { return false };
-    out.push(FORM_DICTIONARY);
-    numbers::write(out, &[different.len() as i64]);
+    out.push(plan.begin(FORM_DICTIONARY));
+    numbers::write(out, &[different.len() as i64], &mut numbers::Plan::Unknown);
     let around = Affixes::of(&different);
     around.write(out);
     different.iter().for_each(|string| write_string(out, around.middle(string)));
-    numbers::write_codes(out, &places);
+    numbers::write_codes(out, &places, &mut plan.numbers);
     true
+}
+
+/// Appends the column of `strings` if they are numbers with little around them; returns whether
+/// that is so.
+fn write_numbered(out: &mut Vec<u8>, strings: &[&[u8]], plan: &mut Plan) -> bool {
+    let Some(numbered) = Numbered::of(strings) else { return false };
+    let start = out.len();
+    out.push(FORM_NUMBERED);
+    for around in [&numbered.before, &numbered.behind] {
+        if !write_same(out, around) && !write_dictionary(out, around, &mut Plan::default()) {
+            out.truncate(start);
+            return false;
+        }
+    }
+    plan.begin(FORM_NUMBERED);
+    out.push(numbered.digits as u8);
+    numbers::write(out, &numbered.numbers, &mut plan.numbers);
+    true
+}
+
+fn write_plain(out: &mut Vec<u8>, strings: &[&[u8]], plan: &mut Plan) {
+    out.push(plan.begin(FORM_PLAIN));
+    let around = Affixes::of(strings);
+    around.write(out);
+    let middles = strings.iter().map(|string| around.middle(string));
+    let lengths: Vec<i64> = middles.clone().map(|middle| middle.len() as i64).collect();
+    numbers::write(out, &lengths, &mut plan.numbers);
+    middles.for_each(|middle| out.extend_from_slice(middle));
 }
 
 /// The different strings in the order in which they come, and which stands in each place.
@@ -289,11 +318,19 @@ mod tests {
     /// A size above the content of any column here.
     const CONTENT_BYTES: usize = 1 << 13;
 
-    /// Checks that `strings` come back, and how many bytes they take at most.
+    /// Checks that `strings` come back, and how many bytes they take at most, also by the plan that
+    /// served them before.
     fn check(strings: &[&str], bytes_max: usize) {
+        let mut plan = Plan::default();
+        for _ in 0..2 {
+            check_planned(strings, &mut plan, bytes_max);
+        }
+    }
+
+    fn check_planned(strings: &[&str], plan: &mut Plan, bytes_max: usize) {
         let strings: Vec<&[u8]> = strings.iter().map(|string| string.as_bytes()).collect();
         let mut out = Vec::new();
-        write(&mut out, &strings);
+        write(&mut out, &strings, plan);
         assert!(out.len() <= bytes_max, "{} bytes: {strings:?}", out.len());
         let mut reader = Reader::new(&out, CONTENT_BYTES);
         let found = Strings::read(&mut reader, strings.len()).unwrap();
@@ -330,6 +367,24 @@ mod tests {
         check_all(|n| format!("{}{:020}", word(n), n), 60 + 48 * 2);
         check_all(|n| format!("order-0{}", 97 + n * n % 61), 60 + 48 * 3);
         check_all(|n| format!("{}-x", "y".repeat(n as usize)), 48 * 24 + 20);
+    }
+
+    #[test]
+    fn a_known_form_is_left_where_it_does_not_serve() {
+        let mut plan = Plan::default();
+        let mut check = |string: &dyn Fn(u32) -> String, bytes_max, form| {
+            let strings: Vec<String> = (0..48).map(string).collect();
+            let strings: Vec<&str> = strings.iter().map(String::as_str).collect();
+            check_planned(&strings, &mut plan, bytes_max);
+            assert_eq!(plan.first, form, "{:?}", &strings[..3]);
+        };
+        check(&|_| "all".to_owned(), 5, None);
+        check(&|n| format!("tide {}", n * n % 9973), 60 + 48 * 2, Some(FORM_NUMBERED));
+        check(&|_| "all".to_owned(), 5, Some(FORM_NUMBERED));
+        check(&|n| ["plum", "pear"][(n % 2) as usize].to_owned(), 32, Some(FORM_DICTIONARY));
+        check(&|n| "ab".repeat(n as usize), 48 * 48 + 60, Some(FORM_PLAIN));
+        // It isn't looked at what would be shorter, for some leaves.
+        check(&|n| format!("tide {}", n * n % 9973), 48 * 5 + 20, Some(FORM_PLAIN));
     }
 
     #[test]
