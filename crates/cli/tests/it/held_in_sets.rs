@@ -29,13 +29,12 @@ enum Event {
     LeaderStepsDown,
 }
 
-/// A retryable write of a client: it counts up in a document of its own.
-fn write_of(client: usize) -> DocumentBuf {
+/// A retryable write of a client: it counts up in a document of its own. `more` fields follow.
+fn write_of(client: usize, more: &str) -> DocumentBuf {
     let text = format!(
         r#"{{"update": "c", "updates": [{{"q": {{"_id": {client}}}, "u": {{"$inc": {{"n": 1}}}}}}],
             "lsid": {{"id": {{"$uuid": "00000000-0000-4000-8000-0000000000{client:02}"}}}},
-            "txnNumber": {{"$numberLong": "1"}}, "writeConcern": {{"w": "majority"}},
-            "$db": "test"}}"#
+            "txnNumber": {{"$numberLong": "1"}}, "writeConcern": {{"w": "majority"}}{more}}}"#
     );
     extended_json::parse(&text).expect("it is well formed")
 }
@@ -54,7 +53,7 @@ fn send_and_leave(address: &str, command: &DocumentBuf) {
 
 /// Sends a write until it is acknowledged, to whichever of the members takes it.
 fn write_until_done(addresses: &[String; 2], leader: usize, client: usize) {
-    let (command, begun) = (write_of(client), Instant::now());
+    let (command, begun) = (write_of(client, ""), Instant::now());
     for attempt in leader.. {
         assert!(begun.elapsed() < WAIT_MAX, "client {client} isn't acknowledged");
         let Ok(mut connection) = Client::connect(&addresses[attempt % 2]) else { continue };
@@ -139,7 +138,7 @@ fn happens(event: Event) -> bool {
         servers[1 - leader].signal(Signal::STOP);
     }
     for client in CLIENTS..CLIENTS + GONE {
-        send_and_leave(&addresses[leader], &write_of(client));
+        send_and_leave(&addresses[leader], &write_of(client, r#", "$db": "test""#));
     }
     let (is_seen, servers) = thread::scope(|scope| {
         let mut servers = servers;
