@@ -8,8 +8,10 @@
 //!    `{e: [element]}`, which is applied to each element that a filter takes; those that come out
 //!    changed take their places.
 //!
+//! 4. An array that is no container is changed as one value.
+//!
 //! So `$[x]` means what it means elsewhere, whatever its filter and however many steps there are,
-//! in as many arrays as there are, as long as these are containers and none lies in another.
+//! in as many arrays as there are, as long as none lies in another.
 
 use std::borrow::Cow;
 
@@ -186,7 +188,9 @@ impl<'u> EveryElement<'u> {
         document: &LargeDocument,
         context: &UpdateContext,
     ) -> Result<Option<LargeDocument>, PiecesError> {
-        let Some(inside) = self.inside(store, document)? else { return Ok(None) };
+        let Some(inside) = self.inside(store, document)? else {
+            return self.apply_to_short(store, document, context);
+        };
         let mut changed: Vec<(u64, DocumentBuf)> = Vec::new();
         let mut is_refused = false;
         document.visit_elements(store, &inside, &mut |position, element| {
@@ -224,6 +228,45 @@ impl<'u> EveryElement<'u> {
             return Ok(Some(*document));
         }
         match document.splice_all(store, splices)? {
+            Edited::Large(changed) => Ok(Some(changed)),
+            Edited::Small(_) => Ok(None),
+        }
+    }
+}
+
+impl EveryElement<'_> {
+    /// Changes an array that is no container, as one value; `None` if the whole document is needed.
+    fn apply_to_short(
+        &self,
+        store: &dyn ChunkStore,
+        document: &LargeDocument,
+        context: &UpdateContext,
+    ) -> Result<Option<LargeDocument>, PiecesError> {
+        let found = document.find(store, &self.array)?;
+        let (Some((position, item)), Some(name)) = (&found.item, self.array.last()) else {
+            return Ok(None);
+        };
+        if found.part_count + 1 != self.array.len() || !found.is_plain() || item.is_container() {
+            return Ok(None);
+        }
+        let value = document.value_of(store, item)?;
+        let mut before = DocumentBuilder::new();
+        before.append(ARRAY, value.as_value());
+        let after = match self.update.apply(before.build().view(), context) {
+            Ok(Some(after)) => after,
+            Ok(None) => return Ok(Some(*document)),
+            // What is wrong with it is said of the whole document.
+            Err(_) => return Ok(None),
+        };
+        let Some(after) = after.get(ARRAY) else { return Ok(None) };
+        let mut element = DocumentBuilder::new();
+        element.append(name, after);
+        let element = element.build();
+        let elements: Vec<Element<'_>> = element.view().elements().collect();
+        let Some(splice) = document.prepare(store, &found, *position, 1, &elements)? else {
+            return Ok(None);
+        };
+        match document.splice_all(store, vec![splice])? {
             Edited::Large(changed) => Ok(Some(changed)),
             Edited::Small(_) => Ok(None),
         }

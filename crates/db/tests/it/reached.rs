@@ -176,6 +176,11 @@ fn rich(id: usize, bytes: usize) -> DocumentBuf {
         }
         out.end().end();
     }
+    // It is no container.
+    out.end().begin_array("short");
+    for at in 0..3 {
+        out.push_begin_document().append("at", number(at)).append("n", number(7)).end();
+    }
     out.end();
     out.build()
 }
@@ -303,6 +308,8 @@ fn updates_read_no_more_of_elements_than_their_paths() {
             90,
         ),
         ("{}", "{'$inc': {'big.$[].n': 1}}", "[]", 100),
+        ("{}", "{'$inc': {'short.$[].n': 1}}", "[]", 30),
+        ("{}", "{'$set': {'short.$[x].n': -5}}", "[{'x.at': {'$gt': 0}}]", 30),
         (
             "{}",
             "{'$push': {'big.$[x].rows': {'at': -1}}, '$inc': {'big.$[y].n': 5}}",
@@ -365,6 +372,12 @@ fn elements_change_as_in_whole_documents() {
             "[{'x.rows': {'$elemMatch': {'at': 0}}}, {'i': {'$lt': 3}}]",
         ),
         ("{}", "{'$inc': {'big.$[].n': 1, 'level': 1}, '$push': {'ids': 1}}", "[]"),
+        ("{}", "{'$inc': {'short.$[].n': 1, 'level': 1}, '$push': {'ids': 1}}", "[]"),
+        ("{}", "{'$set': {'short.$[x].n': {'long': [1, 2]}}}", "[{'x.at': {'$ne': 1}}]"),
+        ("{}", "{'$unset': {'short.$[].n': 1}, '$set': {'short.$[x].m': 1}}", "[{'x.at': 2}]"),
+        ("{}", "{'$set': {'short.$[x].n': 1}}", "[{'x.at': 99}]"),
+        ("{}", "{'$inc': {'short.$[].at.x': 1}}", "[]"),
+        ("{}", "{'$set': {'level.$[]': 1}}", "[]"),
         (
             "{}",
             "{'$inc': {'ids.$[x]': 1}, '$set': {'rows.$[y].in': 1}}",

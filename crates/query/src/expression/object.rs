@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use frond_doc::pieces::whole_bytes;
 use frond_doc::{Document, Value};
 
 use super::evaluated::{Evaluated, Fields};
@@ -105,11 +106,16 @@ pub(super) fn merge_objects<'a>(
 }
 
 /// `$bsonSize`
-pub(super) fn bson_size(argument: Evaluated<'_>) -> Answer<'_> {
+pub(super) fn bson_size<'a>(argument: Evaluated<'a>, variables: &Variables) -> Answer<'a> {
     match argument.value() {
         None | Some(Value::Null | Value::Undefined) => Ok(Evaluated::NULL),
         Some(Value::Document(document)) => {
-            Ok(i32::try_from(document.as_bytes().len()).unwrap_or(i32::MAX).into())
+            // Values that references stand for are counted, and not read.
+            let bytes = match variables.large().may_have_references() {
+                true => whole_bytes(document),
+                false => document.as_bytes().len() as u64,
+            };
+            Ok(i32::try_from(bytes).unwrap_or(i32::MAX).into())
         }
         Some(_) => {
             let name = argument.type_name();

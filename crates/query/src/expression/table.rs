@@ -22,7 +22,7 @@ fn look(name: &str) -> Option<Look> {
         "$isArray" | "$isNumber" | "$type" => Look::Type,
         // These read what they want of an array that lies elsewhere.
         "$arrayElemAt" | "$first" | "$last" | "$size" | "$slice" => Look::Type,
-        "$concatArrays" | "$objectToArray" | "$reverseArray" => Look::Level,
+        "$bsonSize" | "$concatArrays" | "$objectToArray" | "$reverseArray" => Look::Level,
         "$mergeObjects" => Look::Elements,
         _ => return None,
     })
@@ -63,7 +63,7 @@ static OPERATORS: &[Operator] = &[
     row("$bitNot", O(bits::not)),
     row("$bitOr", M(0, ANY, bits::or)),
     row("$bitXor", M(0, ANY, bits::xor)),
-    row("$bsonSize", O(object::bson_size)),
+    row("$bsonSize", OI(object::bson_size)),
     row("$ceil", O(rounding::ceil)),
     row("$cmp", TC(comparison::cmp)),
     row("$concat", MI(0, ANY, string::concat)),
