@@ -40,11 +40,31 @@ QUERIES = {
         {"$group": {"_id": "$g", "total": {"$max": "$total"}}}])),
     "group of a view": lambda things: list(things.database.dear.aggregate([
         {"$group": {"_id": "$s", "n": {"$sum": 1}, "v": {"$sum": "$v"}}}, {"$sort": {"_id": 1}}])),
+    "windows, all": lambda things: sum(1 for _ in things.aggregate([
+        {"$setWindowFields": {"partitionBy": "$g", "sortBy": {"n": 1}, "output": {
+            "total": {"$sum": "$p", "window": {"documents": ["unbounded", "current"]}}}}},
+        {"$match": {"total": {"$gt": 49_000}}}])),
+    "fill": lambda things: list(things.aggregate([
+        {"$fill": {"partitionBy": "$g", "sortBy": {"n": 1}, "output": {"q": {"method": "locf"}}}},
+        {"$group": {"_id": "$q", "n": {"$sum": 1}}}])),
+    "deviation": lambda things: list(things.aggregate([
+        {"$group": {"_id": "$g", "d": {"$stdDevPop": "$p"}, "e": {"$stdDevSamp": "$n"}}}])),
+    "sum of decimals": lambda things: list(things.aggregate([
+        {"$group": {"_id": "$g", "d": {"$sum": {"$toDecimal": "$p"}}}}])),
+    "lookup": lambda things: sum(1 for _ in things.aggregate([
+        {"$lookup": {"from": "words", "localField": "s", "foreignField": "_id", "as": "w"}},
+        {"$match": {"w.n": 3, "g": {"$lt": 100}}}])),
+    "unwind and limit": lambda things: list(things.aggregate([
+        {"$set": {"k": {"$range": [0, 4]}}}, {"$unwind": "$k"},
+        {"$match": {"$expr": {"$eq": [{"$mod": ["$n", 997]}, "$k"]}}}, {"$limit": 100_000}, {"$count": "n"}])),
+    "by an index": lambda things: list(things.aggregate([
+        {"$match": {"n": {"$lt": 60_000}, "p": {"$gt": 99}}}, {"$project": {"n": 1}}])),
     "distinct": lambda things: things.distinct("s", {"p": {"$lt": 90}}),
 }
-# Beside which documents are found: one that is divided, and one that can't be.
+# Beside which documents are found: one that is divided, and one that isn't.
 DIVIDED = [{"$group": {"_id": "$g", "n": {"$sum": "$n"}, "mean": {"$avg": "$p"}}}]
-WHOLE = [{"$group": {"_id": "$g", "n": {"$sum": "$n"}, "mean": {"$avg": "$p"}, "d": {"$stdDevPop": "$p"}}}]
+WHOLE = [{"$group": {
+    "_id": "$g", "n": {"$sum": "$n"}, "mean": {"$avg": "$p"}, "d": {"$maxN": {"input": "$p", "n": 1}}}}]
 
 
 def free_port():
@@ -84,6 +104,8 @@ def load(things, count):
             {"_id": n, "g": n * 7919 % 1000, "n": chance.randrange(100_000), "p": chance.randrange(9999) / 100,
              "s": f"word {n % 13}", "pad": "x" * 20}
             for n in range(first, min(first + 20_000, count))])
+    things.create_index("n")
+    things.database.words.insert_many([{"_id": f"word {n}", "n": n % 5} for n in range(13)])
     things.database.create_collection("dear", viewOn="things", pipeline=[
         {"$match": {"p": {"$gt": 20}}}, {"$set": {"v": {"$multiply": ["$p", "$n"]}}}])
 

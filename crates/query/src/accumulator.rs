@@ -78,15 +78,15 @@ enum Kind {
 
 impl Kind {
     /// Whether what parts of the values give can be put together. The others say something else of
-    /// other parts: by rounding, or by which of equal values they keep.
+    /// other parts, by which of equal values they keep.
     fn divides(self) -> bool {
         match self {
             Kind::AddToSet | Kind::Avg | Kind::Count | Kind::Max | Kind::MergeObjects => true,
             Kind::First | Kind::FirstN | Kind::Last | Kind::LastN => true,
             Kind::Min | Kind::MinN | Kind::Push | Kind::Sum | Kind::Top | Kind::TopN => true,
-            Kind::Bottom | Kind::BottomN | Kind::MaxN | Kind::Median | Kind::Percentile => false,
-            Kind::CovariancePop | Kind::CovarianceSamp | Kind::Scripted => false,
-            Kind::StdDevPop | Kind::StdDevSamp => false,
+            Kind::Bottom | Kind::BottomN | Kind::MaxN | Kind::Scripted => false,
+            Kind::CovariancePop | Kind::CovarianceSamp | Kind::Median | Kind::Percentile => true,
+            Kind::StdDevPop | Kind::StdDevSamp => true,
         }
     }
 
@@ -160,6 +160,14 @@ impl Accumulator {
         Ok(match self.kind {
             Kind::Avg => Box::new(numbers::Avg::of_part()),
             Kind::Sum => Box::new(numbers::Total::of_part()),
+            Kind::CovariancePop => Box::new(Spreading::of_part(Measure::Covariance, false)),
+            Kind::CovarianceSamp => Box::new(Spreading::of_part(Measure::Covariance, true)),
+            Kind::StdDevPop => Box::new(Spreading::of_part(Measure::Deviation, false)),
+            Kind::StdDevSamp => Box::new(Spreading::of_part(Measure::Deviation, true)),
+            Kind::Median | Kind::Percentile => {
+                let (_, percentiles) = self.parameters(group, variables)?;
+                Box::new(percentile::Numbers::of_part(percentiles))
+            }
             _ => self.start(group, variables)?,
         })
     }

@@ -42,10 +42,12 @@ mod out;
 mod parallel;
 mod parse;
 mod parsed;
+mod piece_rows;
 mod project;
 mod pushdown;
 mod redact;
 mod replace_root;
+mod rounds;
 mod rows;
 mod sample;
 mod set_path;
@@ -93,7 +95,7 @@ pub use explained::explained;
 pub use geo_near::GeoNear;
 pub use merge::{Merge, MergeAction};
 pub use parsed::Pipeline;
-pub use rows::{Input, Parts, Rows as LentRows, Visit};
+pub use rows::{Input, Parts, Pieces, Rows as LentRows, Visit};
 pub use sorter::{Sorted, Sorter};
 pub use spill::{MEMORY_BYTES_MAX, Resources, Spill, SpillFile};
 pub use stream::{Documents, RESULT_BYTES_MAX};
@@ -153,8 +155,8 @@ impl Pipeline {
         let collections = Arc::new(no_collections::NoCollections);
         let resources = Resources::default();
         let variables = variables.clone();
-        let (wanted, metadata) = (None, self.metadata);
-        let context = Context { variables, collections, resources, wanted, metadata };
+        let (wanted, metadata, is_part) = (None, self.metadata, false);
+        let context = Context { variables, collections, resources, wanted, metadata, is_part };
         let input: Documents<'_> = Box::new(std::iter::once(Ok(document.to_buf())));
         let mut made = self.clone().run_in(input, &context)?;
         let made = made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))?;
@@ -270,8 +272,8 @@ impl Pipeline {
     ) -> Result<Documents<'a>, QueryError> {
         self.check_bound(&variables)?;
         let resources = collections.resources();
-        let (wanted, metadata) = (None, self.metadata);
-        let context = Context { variables, collections, resources, wanted, metadata };
+        let (wanted, metadata, is_part) = (None, self.metadata, false);
+        let context = Context { variables, collections, resources, wanted, metadata, is_part };
         let large = context.variables.large().clone();
         Ok(bounded(self.run_in(input, &context)?, &large))
     }
@@ -297,16 +299,10 @@ impl Pipeline {
         }
         let mut stages = self.wanted_stages();
         stages.drain(..done);
-        let divided_count = if carries { 0 } else { parallel::count(&self.stages) };
-        input = match input {
-            Input::Rows(rows) if 0 < divided_count => {
-                let rest = stages.split_off(divided_count);
-                let first = std::mem::replace(&mut stages, rest);
-                Input::Documents(parallel::over(first, rows, &context))
-            }
-            input => input,
-        };
         if !carries {
+            if let Input::Rows(rows) = input {
+                (input, stages) = parallel::through(stages, rows, &context)?;
+            }
             return Ok(parallel::chain(&stages, input, &context)?.into_documents());
         }
         for stage in stages {

@@ -53,7 +53,7 @@ pub(crate) use divided::DividedScan;
 use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
 pub use metadata::has_reversible_keys;
-pub(crate) use parts::gathered;
+pub(crate) use parts::{ScanPieces, gathered};
 pub use row::{FetchedDocument, FoundRows, Row, VisitedRow};
 use runs::{Runs, Shared};
 use seen::SeenDocuments;

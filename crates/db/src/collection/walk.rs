@@ -139,12 +139,6 @@ impl Walk {
         }
     }
 
-    /// Whether it gives all entries of its tree.
-    pub fn reads_all(&self) -> bool {
-        let is_whole = self.ranges.len() == 1 && self.ranges[0] == Bounds::all();
-        is_whole && self.checks.is_empty() && self.between.is_none()
-    }
-
     /// Returns how many entries the walk, which hasn't begun, will give, if the tree counts them:
     /// O(log n) a range, and what the overlay holds in the ranges.
     ///
@@ -181,7 +175,10 @@ impl Walk {
         }
         let mut counts = Vec::with_capacity(self.ranges.len());
         for range in &self.ranges {
-            counts.push(reader.estimate_range(self.tree, range)?);
+            counts.push(match self.as_point(range) {
+                Some(_) => 1,
+                None => reader.estimate_range(self.tree, range)?,
+            });
         }
         let total: u64 = counts.iter().sum();
         let part_count = wanted(total);

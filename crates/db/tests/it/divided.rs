@@ -51,6 +51,8 @@ const EACH: &[&str] = &[
     "{'$lookup': {'from': 'things', 'localField': 'g', 'foreignField': 'a', 'as': 'x'}}",
     "{'$lookup': {'from': 'things', 'let': {'g': '$g'}, 'as': 'x', 'pipeline': [
         {'$match': {'$expr': {'$eq': ['$a', '$$g']}}}, {'$project': {'s': 1}}, {'$limit': 3}]}}",
+    "{'$graphLookup': {'from': 'things', 'startWith': '$g', 'connectFromField': 'g',
+        'connectToField': 'a', 'as': 'x', 'maxDepth': 1}}",
     // Fail for some documents.
     "{'$set': {'q': {'$divide': [10, {'$subtract': ['$a', 33]}]}}}",
     "{'$replaceWith': {'$cond': [{'$eq': ['$a', 50]}, 5, '$$ROOT']}}",
@@ -105,6 +107,8 @@ const ACCUMULATORS: &[&str] = &[
     "{'$bottom': {'sortBy': {'g': 1}, 'output': '$mixed'}}",
     "{'$stdDevPop': '$p'}",
     "{'$stdDevSamp': '$a'}",
+    "{'$stdDevPop': '$mixed'}",
+    "{'$avg': '$d'}",
     "{'$median': {'input': '$p', 'method': 'approximate'}}",
     "{'$percentile': {'input': '$p', 'p': [0.5, 0.9], 'method': 'approximate'}}",
 ];
@@ -116,6 +120,20 @@ const TAILS: &[&str] = &[
     "{'$match': {'_id': {'$ne': 2}}}",
     "{'$group': {'_id': null, 'x': {'$push': '$_id'}}}",
     "{'$count': 'all'}",
+    "{'$unwind': {'path': '$x', 'preserveNullAndEmptyArrays': true}}",
+    "{'$bucketAuto': {'groupBy': '$w', 'buckets': 3, 'output': {'x': {'$push': '$_id'}}}}",
+    "{'$setWindowFields': {'partitionBy': '$w', 'sortBy': {'_id': -1}, 'output': {
+        'v': {'$sum': '$p', 'window': {'documents': [-2, 1]}}}}}",
+];
+
+/// Stages that no part of the documents goes through by itself.
+const WHOLE: &[&str] = &[
+    "{'$densify': {'field': 'a', 'partitionByFields': ['s'], 'range': {'step': 9, 'bounds': [0, 50]}}}",
+    "{'$fill': {'sortBy': {'_id': 1}, 'output': {'p': {'method': 'locf'}}}}",
+    "{'$group': {'_id': '$g', 'x': {'$maxN': {'input': '$mixed', 'n': 3}}}}",
+    "{'$limit': 300}",
+    "{'$unionWith': 'none'}",
+    "{'$set': {'last': 1}}",
 ];
 
 fn one<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
@@ -210,7 +228,7 @@ fn pipeline(random: &mut Random) -> String {
 
 /// Mostly a stage that gathers its documents.
 fn gathering(random: &mut Random) -> String {
-    match random.below(11) {
+    match random.below(12) {
         10 => {
             let by = one(random, &["", "'partitionBy': '$g', ", "'partitionBy': '$s', "]);
             let sort = one(random, &["{'mixed': 1}", "{'p': -1, 'a': 1}"]);
@@ -229,8 +247,7 @@ fn gathering(random: &mut Random) -> String {
                 "{{'$setWindowFields': {{{by}'sortBy': {sort}, 'output': {{'w': {function}}}}}}}"
             )
         }
-        // Nothing gathers, or another stage does.
-        9 => one(random, &["{'$set': {'last': 1}}", "{'$unionWith': 'none'}"]).to_owned(),
+        9 | 11 => one(random, WHOLE).to_owned(),
         0 => "{'$count': 'n'}".to_owned(),
         1 => "{'$sort': {'g': 1, 's': -1}}".to_owned(),
         2 => format!("{{'$sort': {{'mixed': 1}}}}, {{'$limit': {}}}", 1 + random.below(50)),
@@ -465,6 +482,9 @@ fn large_scans_are_divided_while_a_core_is_idle() {
             '$documentNumber': {}}}}}]"
                 .to_owned(),
         ),
+        (5, "things", "[{'$group': {'_id': '$g', 'd': {'$stdDevPop': '$_id'}}}]".to_owned()),
+        (6, "seen", "[{'$group': {'_id': '$h', 'm': {'$median': {'input': '$_id', 'method': 'approximate'}}}}]".to_owned()),
+        (7, "things", "[{'$group': {'_id': '$g', 'd': {'$sum': {'$toDecimal': '$_id'}}}}]".to_owned()),
     ] {
         while frond.cores().divided_count() < count {
             assert!(begun.elapsed().as_secs() < 60, "{pipeline} over {source} isn't divided");
@@ -514,4 +534,49 @@ fn finds_are_divided_once_they_read_much() {
         assert!(ids.eq(few.iter().copied()));
     };
     assert!(divided(&aggregated) > 1, "stages that gather nothing");
+}
+
+/// Stages that gather nothing run by rounds, behind what is read and behind windows, whose
+/// partitions are computed apart.
+#[test]
+fn stages_are_run_by_rounds() {
+    let options = FrondOptions { query_cores_max: Some(2), ..FrondOptions::default() };
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let make = |id| frond_doc::document! { "_id": id, "g": id % 100, "a": id % 7 };
+    for first in (0..70_000).step_by(10_000) {
+        let batch: Vec<DocumentBuf> = (first..first + 10_000_i32).map(make).collect();
+        assert_eq!(try_insert(&shop, "things", &batch).count, 10_000);
+    }
+    insert(&shop, "few", "[{'_id': 0}, {'_id': 5}]");
+    let index = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
+    shop.create_indexes("things", &[index]).expect("made");
+    frond.engine().checkpoint().expect("folded");
+    let windows = "{'$setWindowFields': {'partitionBy': '$g', 'sortBy': {'_id': 1}, 'output': {
+        'n': {'$sum': '$a', 'window': {'documents': ['unbounded', 'current']}}}}}";
+    let lookup =
+        "{'$lookup': {'from': 'few', 'localField': 'a', 'foreignField': '_id', 'as': 'x'}}";
+    for (least, pipeline) in [
+        (1, "[{'$unwind': '$a'}, {'$project': {'g': 1}}]".to_owned()),
+        (1, format!("[{lookup}]")),
+        (1, format!("[{lookup}, {{'$limit': 60000}}, {{'$unwind': '$x'}}]")),
+        (1, format!("[{{'$set': {{'b': 1}}}}, {{'$unionWith': 'few'}}, {windows}]")),
+        (1, "[{'$match': {'a': {'$gte': 0, '$lte': 5}}}, {'$set': {'b': '$g'}}]".to_owned()),
+        // Reading and sorting is one, what comes behind the other.
+        (2, format!("[{windows}]")),
+        (2, format!("[{windows}, {{'$group': {{'_id': '$g', 'n': {{'$max': '$n'}}}}}}]")),
+        (2, format!("[{windows}, {{'$set': {{'m': 1}}}}, {{'$sort': {{'n': 1, '_id': 1}}}}]")),
+        (3, format!("[{windows}, {}, {{'$count': 'all'}}]", windows.replace("'n'", "'o'"))),
+    ] {
+        let run = || aggregate(&shop, Some("things"), &pipeline).expect("right");
+        frond.cores().divide_into(1);
+        let expected = run();
+        frond.cores().divide_into(0);
+        // A query that ran lately counts as running.
+        frond_store::io::pause(std::time::Duration::from_millis(100));
+        let before = frond.cores().divided_count();
+        assert!(run() == expected, "{pipeline}");
+        let divided = frond.cores().divided_count() - before;
+        assert!(least <= divided, "{pipeline}: {divided}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `$sum`, `$avg`, `$count`: what is no number doesn't count in the first two.
 
-use frond_doc::Value;
+use frond_doc::{Decimal128, Value};
 
 use super::state::{State, Window, not_divided, of_same_kind};
 use crate::error::QueryError;
@@ -17,6 +17,8 @@ struct Summed {
     sum: Sum,
     /// Whether the order of a part's numbers matters.
     exactness: Option<Exactness>,
+    /// A part's decimals, whose order matters: they are added up in the end.
+    decimals: Vec<Decimal128>,
 }
 
 impl Summed {
@@ -24,18 +26,32 @@ impl Summed {
         Summed { exactness: Some(Exactness::default()), ..Summed::default() }
     }
 
-    fn add(&mut self, value: &Evaluated<'_>) -> Result<(), QueryError> {
-        let Some(number) = number(value) else { return Ok(()) };
-        if let Some(exactness) = &mut self.exactness
-            && !Sum::note(exactness, number)
-        {
-            return Err(not_divided());
+    /// Adds a number; returns how many bytes that took.
+    fn add(&mut self, value: &Evaluated<'_>) -> Result<usize, QueryError> {
+        let Some(number) = number(value) else { return Ok(0) };
+        if let Some(exactness) = &mut self.exactness {
+            if let Number::Decimal(number) = number {
+                self.decimals.push(number);
+                // A list has room for up to twice as much.
+                return Ok(2 * size_of::<Decimal128>());
+            }
+            if !Sum::note(exactness, number) {
+                return Err(not_divided());
+            }
         }
         self.sum.add(number);
-        Ok(())
+        Ok(0)
+    }
+
+    /// The sum of all.
+    fn whole(&self) -> Sum {
+        let mut sum = self.sum;
+        self.decimals.iter().for_each(|number| sum.add(Number::Decimal(*number)));
+        sum
     }
 
     fn append(&mut self, next: &Summed) -> Result<(), QueryError> {
+        self.decimals.extend_from_slice(&next.decimals);
         let both = self.exactness.as_mut().zip(next.exactness);
         let is_exact = both.is_some_and(|(own, next)| own.append(next));
         self.sum.append(&next.sum);
@@ -67,8 +83,7 @@ impl Total {
 
 impl State for Total {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
-        self.0.add(&value)?;
-        Ok(0)
+        self.0.add(&value)
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
@@ -88,7 +103,7 @@ impl Window for Total {
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.sum.total().into())
+        Ok(self.0.whole().total().into())
     }
 }
 
@@ -105,8 +120,7 @@ impl Avg {
 
 impl State for Avg {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
-        self.0.add(&value)?;
-        Ok(0)
+        self.0.add(&value)
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
@@ -126,7 +140,7 @@ impl Window for Avg {
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.sum.mean().map_or(Evaluated::NULL, Evaluated::from))
+        Ok(self.0.whole().mean().map_or(Evaluated::NULL, Evaluated::from))
     }
 }
 

@@ -1,10 +1,11 @@
 //! `$percentile` and `$median`, by the method that MongoDB calls approximate.
 //!
 //! A group's numbers are all kept, and the answer exact, up to [`EXACT_COUNT_MAX`]; more are
-//! gathered in a [`Digest`], whose size doesn't grow.
+//! gathered in a [`Digest`], whose size doesn't grow. The order of the numbers decides what is in it,
+//! so a part of a group keeps all of them until the parts are put together.
 
 use super::digest::Digest;
-use super::state::{State, Window};
+use super::state::{State, Window, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::expression::percentile::{Sorted, answer, number};
@@ -19,31 +20,50 @@ pub(super) struct Numbers {
     /// The numbers, until there are too many.
     numbers: Vec<f64>,
     digest: Option<Box<Digest>>,
+    is_part: bool,
 }
 
 impl Numbers {
     pub(super) fn new(percentiles: Option<Vec<f64>>) -> Numbers {
-        Numbers { percentiles, numbers: Vec::new(), digest: None }
+        Numbers { percentiles, numbers: Vec::new(), digest: None, is_part: false }
+    }
+
+    /// The numbers of a part of a group.
+    pub(super) fn of_part(percentiles: Option<Vec<f64>>) -> Numbers {
+        Numbers { is_part: true, ..Numbers::new(percentiles) }
+    }
+
+    fn add_number(&mut self, number: f64) -> usize {
+        if let Some(digest) = &mut self.digest {
+            digest.add(number);
+            return 0;
+        }
+        self.numbers.push(number);
+        if EXACT_COUNT_MAX < self.numbers.len() && !self.is_part {
+            let mut digest = Box::<Digest>::default();
+            std::mem::take(&mut self.numbers).into_iter().for_each(|number| digest.add(number));
+            self.digest = Some(digest);
+        }
+        size_of::<f64>()
     }
 }
 
 impl State for Numbers {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
-        let Some(number) = value.value().and_then(number) else { return Ok(0) };
-        if let Some(digest) = &mut self.digest {
-            digest.add(number);
-            return Ok(0);
-        }
-        self.numbers.push(number);
-        if EXACT_COUNT_MAX < self.numbers.len() {
-            let mut digest = Box::<Digest>::default();
-            std::mem::take(&mut self.numbers).into_iter().for_each(|number| digest.add(number));
-            self.digest = Some(digest);
-        }
-        Ok(size_of::<f64>())
+        Ok(value.value().and_then(number).map_or(0, |number| self.add_number(number)))
     }
 
-    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        self.numbers.append(&mut of_same_kind::<Self>(next).numbers);
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        if std::mem::take(&mut self.is_part) {
+            for number in std::mem::take(&mut self.numbers) {
+                self.add_number(number);
+            }
+        }
         if let Some(mut digest) = self.digest {
             return answer(self.percentiles.as_deref(), |percentile| digest.at(percentile));
         }

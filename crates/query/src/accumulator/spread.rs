@@ -7,10 +7,14 @@
 //! all younger ones before the turn. A number that leaves is the top of the second stack; when that
 //! is empty, the first is turned over into it. The result merges the two spreads. That is a
 //! constant number of steps a value.
+//!
+//! The order of the numbers decides how the result is rounded. So a part of a group keeps them, and
+//! they are added in the end, those of one part behind those of the part before: the result is that
+//! of one thread, whatever the parts are. To find them takes long, not to add them.
 
 use frond_doc::Value;
 
-use super::state::{State, Window};
+use super::state::{State, Window, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::number::any_type::Number;
@@ -23,6 +27,16 @@ pub(super) enum Measure {
     Covariance,
 }
 
+/// The values that a spread is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Range {
+    Group,
+    /// Pairs leave it.
+    Window,
+    /// A part of a group, whose pairs are added in the end.
+    Part,
+}
+
 /// The spread of a group or a window.
 pub(super) struct Spreading {
     measure: Measure,
@@ -32,25 +46,31 @@ pub(super) struct Spreading {
     young_pairs: Vec<(f64, f64)>,
     /// The spreads of each older pair and all younger ones before the turn, the oldest last.
     old: Vec<Spread>,
-    keeps_pairs: bool,
+    range: Range,
 }
 
 impl Spreading {
     /// The spread of a group, which keeps no pairs.
     pub(super) fn of_group(measure: Measure, is_sample: bool) -> Spreading {
+        let range = Range::Group;
         Spreading {
             measure,
             is_sample,
             young: Spread::default(),
             young_pairs: Vec::new(),
             old: Vec::new(),
-            keeps_pairs: false,
+            range,
         }
     }
 
     /// The spread of a window.
     pub(super) fn of_window(measure: Measure, is_sample: bool) -> Spreading {
-        Spreading { keeps_pairs: true, ..Spreading::of_group(measure, is_sample) }
+        Spreading { range: Range::Window, ..Spreading::of_group(measure, is_sample) }
+    }
+
+    /// The spread of a part of a group.
+    pub(super) fn of_part(measure: Measure, is_sample: bool) -> Spreading {
+        Spreading { range: Range::Part, ..Spreading::of_group(measure, is_sample) }
     }
 
     /// Returns the numbers that count of a value: a number twice, or the two numbers of an array.
@@ -71,15 +91,26 @@ impl Spreading {
 impl State for Spreading {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
         let Some((left, right)) = self.pair(&value) else { return Ok(0) };
-        self.young.add_pair(left, right);
-        if !self.keeps_pairs {
+        if self.range != Range::Part {
+            self.young.add_pair(left, right);
+        }
+        if self.range == Range::Group {
             return Ok(0);
         }
         self.young_pairs.push((left, right));
         Ok(size_of::<Spread>())
     }
 
-    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
+        self.young_pairs.append(&mut of_same_kind::<Self>(next).young_pairs);
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        if self.range == Range::Part {
+            let Spreading { young, young_pairs, .. } = &mut *self;
+            young_pairs.iter().for_each(|(left, right)| young.add_pair(*left, *right));
+        }
         self.current()
     }
 }

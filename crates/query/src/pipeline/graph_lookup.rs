@@ -14,6 +14,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_store::budget::Reservation;
 
 use super::Documents;
+use super::parallel::Division;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{add_on_way, set_path};
 use super::stage::{Cardinality, Context, Stage};
@@ -126,6 +127,10 @@ impl Stage for GraphLookup {
     ) -> Result<Documents<'a>, QueryError> {
         let context = Context { wanted: None, ..context.clone() };
         Ok(Box::new(input.map(move |document| self.apply(&document?, &context))))
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Each
     }
 
     fn keeps(&self, path: &str) -> bool {

@@ -96,6 +96,10 @@ impl Stage for Lookup {
         Division::Each
     }
 
+    fn begins_dearly(&self) -> bool {
+        self.constant && self.equality.is_none()
+    }
+
     fn keeps(&self, path: &str) -> bool {
         path.split('.').next() != self.target.first().map(String::as_str)
     }
@@ -166,7 +170,8 @@ impl Lookup {
         for (name, expression) in &self.variables {
             values.push((name.clone(), expression.evaluate_in(&scope)?.into_buf()));
         }
-        Ok(Context { variables: context.variables.with(values), ..context.clone() })
+        let variables = context.variables.with(values);
+        Ok(Context { variables, is_part: false, ..context.clone() })
     }
 }
 

@@ -8,6 +8,10 @@
 //!    ([`Rows::parts`](super::LentRows::parts)), where it can and it is worth it.
 //! 3. A thread takes a part through the stages; what the last one has gathered of the parts is put
 //!    together in their order ([`PartialResult::append`]).
+//! 4. What a stage gives of it may come in pieces again ([`ParallelStage::gives_pieces`]): then the
+//!    stages behind it are run over these in the same way.
+//! 5. Where no stage gathers, the stages that look at one document at a time are run over some
+//!    pieces of the source at once, in their order ([`rounds`]).
 //!
 //! *Invariant*: the answer is, byte for byte, that of one thread, errors included. So each thread
 //! may use only its share of a stage's memory, and where anything fails, in a part or in putting
@@ -18,6 +22,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::Documents;
+use super::rounds;
 use super::rows::{Input, Rows};
 use super::spill::Resources;
 use super::stage::{Context, Stage, lazily};
@@ -45,6 +50,11 @@ pub(super) trait ParallelStage: Send + Sync {
         input: Input<'_>,
         context: &Context,
     ) -> Result<Box<dyn PartialResult>, QueryError>;
+
+    /// Whether what it gives of all parts may come in pieces, which are dear to make.
+    fn gives_pieces(&self) -> bool {
+        false
+    }
 }
 
 /// The result of a stage over a part of the documents.
@@ -60,6 +70,14 @@ pub(super) trait PartialResult: Any + Send {
     /// # Errors
     /// An error of the stage.
     fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError>;
+
+    /// Returns the stage's results, in pieces if they can be made apart.
+    ///
+    /// # Errors
+    /// An error of the stage.
+    fn input(self: Box<Self>, context: &Context) -> Result<Input<'static>, QueryError> {
+        self.documents(context).map(Input::Documents)
+    }
 }
 
 /// Takes the partial result of the same stage on other documents.
@@ -100,21 +118,70 @@ pub(super) fn chain<'a>(
     Ok(input)
 }
 
-/// Puts stages that can be divided after rows that may be.
-pub(super) fn over<'a>(
-    stages: Vec<Wanted>,
+/// Puts stages after rows, the first of them on several cores where they can be. Returns what comes
+/// out, and the stages that are left.
+pub(super) fn through<'a>(
+    mut stages: Vec<Wanted>,
     rows: Box<dyn Rows + 'a>,
     context: &Context,
-) -> Documents<'a> {
+) -> Result<(Input<'a>, Vec<Wanted>), QueryError> {
+    let divided_count = divided_count(&stages);
+    if 0 < divided_count {
+        let rest = stages.split_off(divided_count);
+        return Ok((Input::Documents(over(stages, rows, context)), rest));
+    }
+    let rest = stages.split_off(rounds::count(&stages));
+    let input = match stages.is_empty() {
+        true => Input::Rows(rows),
+        false => rounds::over(stages, rows, context)?,
+    };
+    Ok((input, rest))
+}
+
+/// Whether a stage looks at one document at a time.
+pub(super) fn is_each(stage: &Arc<dyn Stage>) -> bool {
+    matches!(Arc::clone(stage).division(), Division::Each)
+}
+
+/// Returns how many of the first stages look at one document at a time.
+fn each_count(stages: &[Wanted]) -> usize {
+    stages.iter().take_while(|(stage, _)| is_each(stage)).count()
+}
+
+/// As [`count`], with the stages that are run over pieces of what the last of those gives.
+fn divided_count(stages: &[Wanted]) -> usize {
+    let each = each_count(stages);
+    match stages.get(each).map(|(stage, _)| Arc::clone(stage).division()) {
+        Some(Division::Gathers(stage)) if stage.gives_pieces() => {
+            let rest = &stages[each + 1..];
+            each + 1 + divided_count(rest).max(rounds::count(rest))
+        }
+        Some(Division::Gathers(_)) => each + 1,
+        _ => 0,
+    }
+}
+
+/// Puts stages that can be divided after rows that may be.
+fn over<'a>(stages: Vec<Wanted>, rows: Box<dyn Rows + 'a>, context: &Context) -> Documents<'a> {
     let context = context.clone();
-    lazily(move || match of_parts(&stages, &*rows, &context) {
-        Some(documents) => Ok(documents),
-        None => Ok(chain(&stages, Input::Rows(rows), &context)?.into_documents()),
+    lazily(move || {
+        let gathering = each_count(&stages) + 1;
+        let Some(made) = of_parts(&stages[..gathering], &*rows, &context) else {
+            return Ok(chain(&stages, Input::Rows(rows), &context)?.into_documents());
+        };
+        let rest = stages[gathering..].to_vec();
+        let made = match made {
+            Input::Rows(rows) if divided_count(&rest) == 0 => rounds::over(rest, rows, &context)?,
+            Input::Rows(rows) => Input::Documents(over(rest, rows, &context)),
+            made => chain(&rest, made, &context)?,
+        };
+        Ok(made.into_documents())
     })
 }
 
-/// Runs the stages on parts of the rows; `None` if there are none, or one thread must do it.
-fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Documents<'static>> {
+/// Runs the stages, of which the last gathers, on parts of the rows; `None` if there are none, or
+/// one thread must do it.
+fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Input<'static>> {
     let workers = Workers::find(context.resources.cores.as_ref()?)?;
     // An error of reading is reported when all is read.
     let parts = rows.parts(&workers).ok()??;
@@ -129,7 +196,7 @@ fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Doc
         let next = next?;
         context.resources.check().and_then(|()| all.append(next)).ok()?;
     }
-    all.documents(context).ok()
+    all.input(context).ok()
 }
 
 /// Takes documents through the stages, of which the last gathers them; `None` if it doesn't.
@@ -144,24 +211,29 @@ pub(super) fn gather(
     stage.gather(input, &Context { wanted: *wanted, ..context.clone() }).map(Some)
 }
 
-/// Returns the contexts of the threads: each has its share of memory, and asks whether it may go on
-/// wherever one thread asks.
-fn contexts(context: &Context, workers: &Arc<Workers>, count: usize) -> Vec<Context> {
-    let of_part = |position: usize| {
-        let may_go_on = {
-            let workers = Arc::clone(workers);
-            move || workers.go_on(position)
-        };
-        let (whole, own) = (context.resources.clone(), may_go_on.clone());
-        let go_on = move || {
-            whole.check()?;
-            own()
-        };
-        let resources =
-            Resources { go_on: Some(Arc::new(go_on)), ..context.resources.of_part(count) };
-        let memory = context.variables.memory().of_part(may_go_on);
-        let variables = context.variables.clone().with_memory(memory);
-        Context { variables, resources, ..context.clone() }
+/// Returns the contexts of `count` threads.
+pub(super) fn contexts(context: &Context, workers: &Arc<Workers>, count: usize) -> Vec<Context> {
+    (0..count).map(|position| context_of(context, (workers, position), count)).collect()
+}
+
+/// Returns the context of one of `count` threads, which works at a place among `workers`: it has its
+/// share of memory, and asks whether it may go on wherever one thread asks.
+pub(super) fn context_of(
+    context: &Context,
+    (workers, position): (&Arc<Workers>, usize),
+    count: usize,
+) -> Context {
+    let may_go_on = {
+        let workers = Arc::clone(workers);
+        move || workers.go_on(position)
     };
-    (0..count).map(of_part).collect()
+    let (whole, own) = (context.resources.clone(), may_go_on.clone());
+    let go_on = move || {
+        whole.check()?;
+        own()
+    };
+    let resources = Resources { go_on: Some(Arc::new(go_on)), ..context.resources.of_part(count) };
+    let memory = context.variables.memory().of_part(may_go_on);
+    let variables = context.variables.clone().with_memory(memory);
+    Context { variables, resources, is_part: true, ..context.clone() }
 }

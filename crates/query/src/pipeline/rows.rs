@@ -11,7 +11,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf};
 
 use super::Documents;
-use crate::cores::Workers;
+use crate::cores::{Cores, Workers};
 use crate::error::QueryError;
 use crate::large::{Large, NeededPaths};
 
@@ -50,6 +50,30 @@ pub trait Rows: Send {
     fn parts(&self, _workers: &Arc<Workers>) -> Result<Option<Parts<'_>>, QueryError> {
         Ok(None)
     }
+
+    /// All documents in pieces, if reading hasn't begun, they can be read apart and it is worth it
+    /// on `cores`. Then these rows are left alone.
+    ///
+    /// # Errors
+    /// An error of cutting.
+    fn pieces(&mut self, _cores: &Cores) -> Result<Option<Box<dyn Pieces>>, QueryError> {
+        Ok(None)
+    }
+}
+
+/// Documents in pieces that follow one another. Each can be read as often as one likes.
+pub trait Pieces: Send {
+    /// Returns how many there are: at least one.
+    fn count(&self) -> usize;
+
+    /// Checks that they may still be read.
+    ///
+    /// # Errors
+    /// What they are read from is gone.
+    fn check(&mut self) -> Result<(), QueryError>;
+
+    /// The piece at `position`. Where a worker reads it, it stands at its place among them.
+    fn rows(&self, position: usize, worker: Option<(&Arc<Workers>, usize)>) -> Box<dyn Rows>;
 }
 
 /// Rows in parts that follow one another.

@@ -3,6 +3,8 @@
 //! 1. Documents are sorted by their partition and then by `sortBy` (on disk where they are many).
 //! 2. One partition after the other is read whole; each function of `output` makes its column
 //!    ([`window`](super::window)), and the columns become fields.
+//!    Where cores are idle, several threads do so, each for a piece of whole partitions
+//!    ([`WindowPieces`]).
 //! 3. A partition that doesn't fit into memory waits in a file ([`Spool`]), and its functions go
 //!    along it ([`Stream`]).
 //!
@@ -15,16 +17,18 @@ use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
 use super::group::outermost;
-use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
+use super::parallel::{Division, ParallelStage, PartialResult, context_of, of_same_stage};
 use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
-use super::rows::{Input, Rows};
+use super::piece_rows::{OwnRows, PieceRows};
+use super::rows::{Input, Pieces, Rows};
 use super::set_path::{add_on_way, set_path};
-use super::sorter::{Sorted, Sorter};
+use super::sorter::{Sorted, SortedPieces, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
 use super::stage::{Context, Origin, Stage, lazily};
 use super::window::{Partition, PartitionError, Stream, WindowFunction, bytes_of};
 use crate::code::Code;
+use crate::cores::Workers;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
 use crate::expression::{failure, parse_path};
@@ -101,6 +105,10 @@ impl ParallelStage for SetWindowFields {
         let parts = vec![self.sorted(input, context)?];
         Ok(Box::new(SortedParts { stage: self, parts }))
     }
+
+    fn gives_pieces(&self) -> bool {
+        true
+    }
 }
 
 impl PartialResult for SortedParts {
@@ -112,6 +120,53 @@ impl PartialResult for SortedParts {
     fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError> {
         let sorted = Sorted::interleaved(self.parts, usize::MAX)?;
         Ok(self.stage.windows(sorted, context))
+    }
+
+    fn input(self: Box<Self>, context: &Context) -> Result<Input<'static>, QueryError> {
+        let SortedParts { stage, parts } = *self;
+        let count =
+            |entries| context.resources.cores.as_ref().map_or(1, |it| it.piece_count(entries));
+        match SortedPieces::cut(parts, partition_of, count) {
+            Ok(sorted) => {
+                let (sorted, context) = (Arc::new(sorted), context.clone());
+                let pieces = WindowPieces { stage, sorted, context };
+                Ok(Input::Rows(Box::new(PieceRows::of(Box::new(pieces)))))
+            }
+            Err(parts) => Box::new(SortedParts { stage, parts }).documents(context).map(Into::into),
+        }
+    }
+}
+
+/// Pieces of sorted documents, each of whole partitions, with their new fields.
+struct WindowPieces {
+    stage: Arc<SetWindowFields>,
+    sorted: Arc<SortedPieces>,
+    context: Context,
+}
+
+impl Pieces for WindowPieces {
+    fn count(&self) -> usize {
+        self.sorted.count()
+    }
+
+    fn check(&mut self) -> Result<(), QueryError> {
+        Ok(())
+    }
+
+    fn rows(&self, position: usize, worker: Option<(&Arc<Workers>, usize)>) -> Box<dyn Rows> {
+        let context = match worker {
+            Some((workers, place)) => {
+                let count = workers.parts_max();
+                let mut context = context_of(&self.context, (workers, place), count);
+                // What is too large for a share of memory may have a place in all of it.
+                context.resources.spill = None;
+                context
+            }
+            None => self.context.clone(),
+        };
+        let (stage, sorted) = (Arc::clone(&self.stage), Arc::clone(&self.sorted));
+        let documents = lazily(move || Ok(stage.windows(sorted.piece(position)?, &context)));
+        Box::new(OwnRows(documents))
     }
 }
 

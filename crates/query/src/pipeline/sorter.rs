@@ -13,16 +13,19 @@
 //!    written, and what is no better than the worst of those that are left is not even copied.
 
 mod buffer;
+mod pieces;
 mod run;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};
 
 use self::buffer::SortBuffer;
+pub(super) use self::pieces::SortedPieces;
 use self::run::{Run, RunWriter};
 use super::spill::{Resources, Spill};
 use crate::error::QueryError;
@@ -217,16 +220,17 @@ pub struct Sorted {
     heap: BinaryHeap<Reverse<Head>>,
     runs: Vec<Source>,
     /// The documents in memory, if there are no runs.
-    kept: Option<SortBuffer>,
-    /// The number that came out, of what is kept.
-    position: usize,
+    kept: Option<Arc<SortBuffer>>,
+    /// The positions that didn't come out yet, of what is kept.
+    positions: Range<usize>,
     left: usize,
 }
 
 impl Sorted {
     fn of(runs: Vec<Run>, kept: SortBuffer, wanted: usize) -> Result<Sorted, QueryError> {
         let runs = runs.into_iter().map(Source::Run).collect();
-        Sorted::of_sources(runs, Some(kept), wanted)
+        let positions = 0..kept.count();
+        Sorted::of_sources(runs, Some((Arc::new(kept), positions)), wanted)
     }
 
     /// The first `wanted` of what was sorted in parts that follow one another.
@@ -239,10 +243,11 @@ impl Sorted {
 
     fn of_sources(
         runs: Vec<Source>,
-        kept: Option<SortBuffer>,
+        kept: Option<(Arc<SortBuffer>, Range<usize>)>,
         wanted: usize,
     ) -> Result<Sorted, QueryError> {
-        let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, position: 0, left: wanted };
+        let (kept, positions) = kept.map_or((None, 0..0), |(kept, range)| (Some(kept), range));
+        let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, positions, left: wanted };
         if 1 < sorted.runs.len() {
             for run in 0..sorted.runs.len() {
                 sorted.push_next(run)?;
@@ -258,9 +263,8 @@ impl Sorted {
     }
 
     fn next_kept(&mut self) -> Option<Entry> {
-        let kept = self.kept.as_ref().filter(|kept| self.position < kept.count())?;
-        let (key, document) = kept.entry(self.position);
-        self.position += 1;
+        let kept = self.kept.as_ref()?;
+        let (key, document) = kept.entry(self.positions.next()?);
         let document = DocumentBuf::from_validated(Bytes::copy_from_slice(document));
         Some((Bytes::copy_from_slice(key), document))
     }

@@ -31,6 +31,8 @@ pub(super) struct Context {
     pub(super) wanted: Option<usize>,
     /// The metadata that the pipeline's stages want to be left in documents.
     pub(super) metadata: Metadata,
+    /// Whether a thread reads all that comes of a part of the documents.
+    pub(super) is_part: bool,
 }
 
 impl Context {
@@ -196,6 +198,12 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// Returns how it may run over parts of its documents at once.
     fn division(self: Arc<Self>) -> Division {
         Division::Whole
+    }
+
+    /// Whether a run begins with work that it does once: it is run over few parts, not over many
+    /// pieces.
+    fn begins_dearly(&self) -> bool {
+        false
     }
 
     /// The stage itself, if all that it asks of documents is how many there are.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf};
 use frond_query::QueryError;
 use frond_query::cores::{Cores, Workers};
-use frond_query::pipeline::{LentRows, Parts, Visit};
+use frond_query::pipeline::{LentRows, Parts, Pieces, Visit};
 
 use crate::collection::deferred_errors::DeferredErrors;
-use crate::collection::scan::{DividedScan, Scan};
+use crate::collection::scan::{DividedScan, Scan, ScanPieces};
 use crate::interrupt::Interrupt;
 
 /// The documents between two checks whether to stop.
@@ -77,8 +77,38 @@ impl LentRows for ScannedRows {
         Ok(parts.map(|parts| parts.into_iter().map(rows).collect()))
     }
 
+    fn pieces(&mut self, cores: &Cores) -> Result<Option<Box<dyn Pieces>>, QueryError> {
+        if 0 < self.count {
+            return Ok(None);
+        }
+        let pieces = self.scan.pieces(cores).map_err(|error| self.deferred.keep(error))?;
+        let deferred = self.deferred.clone();
+        Ok(pieces.map(|pieces| -> Box<dyn Pieces> { Box::new(ScannedPieces { pieces, deferred }) }))
+    }
+
     fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
         let counted = self.scan.unbegun().map_or(Ok(None), |scan| scan.remaining(enough));
         counted.map_err(|error| self.deferred.keep(error))
+    }
+}
+
+/// The documents that a scan finds, in pieces.
+struct ScannedPieces {
+    pieces: ScanPieces<'static>,
+    deferred: DeferredErrors,
+}
+
+impl Pieces for ScannedPieces {
+    fn count(&self) -> usize {
+        self.pieces.count()
+    }
+
+    fn check(&mut self) -> Result<(), QueryError> {
+        self.pieces.check().map_err(|error| self.deferred.keep(error))
+    }
+
+    fn rows(&self, position: usize, worker: Option<(&Arc<Workers>, usize)>) -> Box<dyn LentRows> {
+        let scan = self.pieces.scan(position, worker);
+        Box::new(ScannedRows::of(scan, None, self.deferred.clone()))
     }
 }

@@ -4,8 +4,8 @@
 //! A filter that no index decides reads many documents for each that it finds, and its caller waits
 //! for all of them.
 //!
-//! 1. A scan of a whole collection is cut into pieces of about equally many entries, which follow
-//!    one another. The first is read by the caller's thread: where few documents are wanted, they
+//! 1. A scan of a tree, or of ranges of it, is cut into pieces of about equally many entries, which
+//!    follow one another. The first is read by the caller's thread: where few documents are wanted, they
 //!    are mostly found there.
 //! 2. Once nothing is left that was found, the next pieces are read, each by a thread (a *round*),
 //!    if a core is idle; else one by the caller's thread. A round has twice as many pieces as the
@@ -24,7 +24,7 @@ use frond_doc::{Document, DocumentBuf};
 use frond_query::cores::{Cores, Workers};
 use frond_store::budget::Reservation;
 
-use super::Scan;
+use super::{Scan, ScanPieces};
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -75,6 +75,14 @@ impl<'a> DividedScan<'a> {
     /// As [`Scan::parts`].
     pub fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Vec<Scan<'a>>>, Error> {
         if self.has_begun { Ok(None) } else { self.scan.parts(workers) }
+    }
+
+    /// As [`Scan::pieces`].
+    ///
+    /// # Errors
+    /// As [`Scan::pieces`].
+    pub fn pieces(&mut self, cores: &Cores) -> Result<Option<ScanPieces<'a>>, Error> {
+        if self.has_begun { Ok(None) } else { self.scan.pieces(cores) }
     }
 
     /// As [`Scan::visit_fields`].
@@ -128,7 +136,7 @@ impl<'a> DividedScan<'a> {
         let Some(cores) = &self.cores else { return Ok(()) };
         let fetch = &self.scan.fetch;
         let decides = fetch.may_fail && !fetch.reader.may_change() && self.scan.waiting.is_empty();
-        if !decides || !self.scan.can_be_cut() || !self.scan.walks[0].reads_all() {
+        if !decides || !self.scan.can_be_cut() {
             return Ok(());
         }
         let pieces = self.scan.walks[0].parts(&fetch.reader, |count| cores.piece_count(count))?;

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use frond_query::Filter;
 use frond_query::cores::{Cores, Workers};
 
 use super::fetch::{Fetch, Scores};
@@ -40,10 +41,34 @@ impl<'a> Scan<'a> {
         self.walks.len() == 1 && meets_once && is_plain && !has_begun
     }
 
+    /// The scan, which hasn't begun, in pieces that follow one another, each to be read as often as
+    /// one likes; as many as `cores` say for its entries. `None` if it can't be cut or that isn't
+    /// worth it. The scan itself is left alone then.
+    ///
+    /// # Errors
+    /// As the scan's own steps.
+    pub fn pieces(&mut self, cores: &Cores) -> Result<Option<ScanPieces<'a>>, Error> {
+        let is_still = !self.fetch.reader.may_change() && self.waiting.is_empty();
+        if !is_still || !self.can_be_cut() {
+            return Ok(None);
+        }
+        let wanted = |entries| cores.piece_count(entries);
+        let Some(walks) = self.walks[0].parts(&self.fetch.reader, wanted)? else { return Ok(None) };
+        let mut scan = self.along(self.walks[0].twin());
+        scan.ending = self.ending.take();
+        Ok(Some(ScanPieces { scan, walks }))
+    }
+
     /// The scan along `walk`, a part of its own, which asks `workers` whether to go on.
     pub(super) fn part(&self, walk: Walk, position: usize, workers: &Arc<Workers>) -> Scan<'a> {
+        Scan { fetch: self.fetch.of_part(position, workers), ..self.along(walk) }
+    }
+
+    /// The scan along another walk.
+    fn along(&self, walk: Walk) -> Scan<'a> {
+        let (interrupt, filter) = (self.fetch.interrupt.clone(), self.fetch.filter.clone());
         Scan {
-            fetch: self.fetch.of_part(position, workers),
+            fetch: self.fetch.twin(interrupt, filter),
             walks: vec![walk],
             current: 0,
             seen: None,
@@ -62,6 +87,38 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// A scan in pieces.
+pub(crate) struct ScanPieces<'a> {
+    /// It isn't read itself.
+    scan: Scan<'a>,
+    walks: Vec<Walk>,
+}
+
+impl<'a> ScanPieces<'a> {
+    /// Returns how many there are.
+    pub fn count(&self) -> usize {
+        self.walks.len()
+    }
+
+    /// Fails if what the scan needs is gone.
+    ///
+    /// # Errors
+    /// As a cursor's that can't go on.
+    pub fn check(&mut self) -> Result<(), Error> {
+        self.scan.check_ending()
+    }
+
+    /// The scan along the piece at `position`, which asks the worker that reads it, if one does,
+    /// whether to go on.
+    pub fn scan(&self, position: usize, worker: Option<(&Arc<Workers>, usize)>) -> Scan<'a> {
+        let walk = self.walks[position].twin();
+        match worker {
+            Some((workers, place)) => self.scan.part(walk, place, workers),
+            None => self.scan.along(walk),
+        }
+    }
+}
+
 impl<'a> Fetch<'a> {
     fn of_part(&self, position: usize, workers: &Arc<Workers>) -> Fetch<'a> {
         let go_on = {
@@ -73,11 +130,16 @@ impl<'a> Fetch<'a> {
             whole.check()?;
             Ok(own()?)
         });
+        self.twin(interrupt, self.filter.clone().with_memory(self.filter.memory().of_part(go_on)))
+    }
+
+    /// The same, with another interrupt and filter.
+    fn twin(&self, interrupt: Interrupt, filter: Filter) -> Fetch<'a> {
         Fetch {
             reader: self.reader.clone(),
             documents: self.documents,
             without_scripts: self.without_scripts.clone(),
-            filter: self.filter.clone().with_memory(self.filter.memory().of_part(go_on)),
+            filter,
             may_fail: self.may_fail,
             in_part: self.in_part.clone(),
             lazily: self.lazily.clone(),

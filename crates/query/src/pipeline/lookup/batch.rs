@@ -77,9 +77,10 @@ impl<'a> BatchRun<'a> {
             found: VecDeque::new(),
             reservation: context.resources.reservation_of(MEMORY_BYTES_MAX),
             waiting_reservation: context.resources.reservation_of(MEMORY_BYTES_MAX),
+            // What comes of a part is wanted.
+            batch: if context.is_part { BATCH_MAX } else { 1 },
             context,
             failed: None,
-            batch: 1,
         }
     }
 

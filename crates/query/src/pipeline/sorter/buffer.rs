@@ -93,6 +93,16 @@ impl SortBuffer {
         (key, &rest[..place.document_bytes as usize])
     }
 
+    /// Returns the first position, of entries that are sorted, whose key isn't less than `key`.
+    pub(super) fn first_from(&self, key: &[u8]) -> usize {
+        self.places.partition_point(|place| self.key_of(place) < key)
+    }
+
+    fn key_of(&self, place: &Place) -> &[u8] {
+        let block = &self.blocks[place.block as usize];
+        &block[place.start as usize..][..place.key_bytes as usize]
+    }
+
     /// The key at the last position.
     pub(super) fn last_key(&self) -> Option<&[u8]> {
         let last = self.places.len().checked_sub(1)?;
@@ -157,6 +167,10 @@ mod tests {
         let found: Vec<(&[u8], u8)> =
             (0..8).map(|position| (kept.entry(position).0, kept.entry(position).1[0])).collect();
         assert_eq!(found, model);
+        for key in [&b""[..], b"\0", b"\0a", b"abcdefghh", b"b", b"c"] {
+            let expected = model.partition_point(|(other, _)| *other < key);
+            assert_eq!(kept.first_from(key), expected, "{key:?}");
+        }
         kept.truncate(3);
         assert_eq!((kept.count(), kept.last_key()), (3, Some(&b"\0\0"[..])));
         assert_eq!(kept.bytes, 3 * 3000 + 3);
