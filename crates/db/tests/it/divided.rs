@@ -128,7 +128,8 @@ const TAILS: &[&str] = &[
 
 /// Stages that no part of the documents goes through by itself.
 const WHOLE: &[&str] = &[
-    "{'$densify': {'field': 'a', 'partitionByFields': ['s'], 'range': {'step': 9, 'bounds': [0, 50]}}}",
+    "{'$densify': {'field': 'a', 'partitionByFields': ['s'],
+        'range': {'step': 9, 'bounds': [0, 50]}}}",
     "{'$fill': {'sortBy': {'_id': 1}, 'output': {'p': {'method': 'locf'}}}}",
     "{'$group': {'_id': '$g', 'x': {'$maxN': {'input': '$mixed', 'n': 3}}}}",
     "{'$limit': 300}",
@@ -483,8 +484,18 @@ fn large_scans_are_divided_while_a_core_is_idle() {
                 .to_owned(),
         ),
         (5, "things", "[{'$group': {'_id': '$g', 'd': {'$stdDevPop': '$_id'}}}]".to_owned()),
-        (6, "seen", "[{'$group': {'_id': '$h', 'm': {'$median': {'input': '$_id', 'method': 'approximate'}}}}]".to_owned()),
-        (7, "things", "[{'$group': {'_id': '$g', 'd': {'$sum': {'$toDecimal': '$_id'}}}}]".to_owned()),
+        (
+            6,
+            "seen",
+            "[{'$group': {'_id': '$h', 'm': {
+            '$median': {'input': '$_id', 'method': 'approximate'}}}}]"
+                .to_owned(),
+        ),
+        (
+            7,
+            "things",
+            "[{'$group': {'_id': '$g', 'd': {'$sum': {'$toDecimal': '$_id'}}}}]".to_owned(),
+        ),
     ] {
         while frond.cores().divided_count() < count {
             assert!(begun.elapsed().as_secs() < 60, "{pipeline} over {source} isn't divided");

@@ -1,8 +1,8 @@
 //! `$percentile` and `$median`, by the method that MongoDB calls approximate.
 //!
 //! A group's numbers are all kept, and the answer exact, up to [`EXACT_COUNT_MAX`]; more are
-//! gathered in a [`Digest`], whose size doesn't grow. The order of the numbers decides what is in it,
-//! so a part of a group keeps all of them until the parts are put together.
+//! gathered in a [`Digest`], whose size doesn't grow. The order of the numbers decides what is in
+//! it, so a part of a group keeps all of them until the parts are put together.
 
 use super::digest::Digest;
 use super::state::{State, Window, of_same_kind};

@@ -216,8 +216,8 @@ pub(super) fn contexts(context: &Context, workers: &Arc<Workers>, count: usize) 
     (0..count).map(|position| context_of(context, (workers, position), count)).collect()
 }
 
-/// Returns the context of one of `count` threads, which works at a place among `workers`: it has its
-/// share of memory, and asks whether it may go on wherever one thread asks.
+/// Returns the context of one of `count` threads, which works at a place among `workers`: it has
+/// its share of memory, and asks whether it may go on wherever one thread asks.
 pub(super) fn context_of(
     context: &Context,
     (workers, position): (&Arc<Workers>, usize),

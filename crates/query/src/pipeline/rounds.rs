@@ -7,10 +7,10 @@
 //!    (a *round*), if a core is idle; else one by the caller's thread. A round has twice as many
 //!    pieces as the one before, so that little is read that isn't wanted.
 //! 3. A round keeps copies of what it makes, [`ROUND_BYTES_MAX`] at most: it has as few pieces as
-//!    take so much, by what a piece made before. Where one has more than its share, its caller waits
-//!    for the client rather than for the stages; where one fails, the caller's thread has to meet the
-//!    error that comes first. In both cases what the round made is forgotten, and the caller's thread
-//!    reads all the rest.
+//!    take so much, by what a piece made before. Where one has more than its share, its caller
+//!    waits for the client rather than for the stages; where one fails, the caller's thread has to
+//!    meet the error that comes first. In both cases what the round made is forgotten, and the
+//!    caller's thread reads all the rest.
 //!
 //! *Invariant*: what comes out is, in the same order, what one thread makes, errors included.
 

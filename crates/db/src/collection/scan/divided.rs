@@ -5,8 +5,8 @@
 //! for all of them.
 //!
 //! 1. A scan of a tree, or of ranges of it, is cut into pieces of about equally many entries, which
-//!    follow one another. The first is read by the caller's thread: where few documents are wanted, they
-//!    are mostly found there.
+//!    follow one another. The first is read by the caller's thread: where few documents are wanted,
+//!    they are mostly found there.
 //! 2. Once nothing is left that was found, the next pieces are read, each by a thread (a *round*),
 //!    if a core is idle; else one by the caller's thread. A round has twice as many pieces as the
 //!    one before, so that little is read that isn't wanted.
