@@ -5,6 +5,7 @@
 //! branches too (`shop@feature`). Large documents come with references for their long values
 //! ([`crate::collection::handles`]), unless the stage that gets them needs them whole.
 
+mod by_ids;
 pub(super) mod near;
 mod rows;
 
@@ -69,9 +70,12 @@ pub(crate) fn aggregate(
             return Err(Error::invalid(Code::TypeMismatch, message));
         }
     };
+    let reader = database.reader();
+    if let Some(found) = by_ids::find(database, &reader, collection, stages, request)? {
+        return Ok(found);
+    }
     let variables = variables_in(database, request.variables.as_ref(), &request.interrupt)?;
     variables.memory().hold_parsed(stages.as_bytes().len())?;
-    let reader = database.reader();
     let deferred = DeferredErrors::default();
     let context = Arc::new(Stages {
         database: database.clone(),

@@ -4,8 +4,9 @@
 //! took two thirds of what it allocated. It is answered here if nothing is asked for but one value
 //! of `_id`, which says by its key alone which document it is:
 //!
-//! 1. The filter is `{_id: value}` or `{_id: {$eq: value}}`, and the value equals exactly what has
-//!    its key: it is no document, pattern, array or null, which may mean more.
+//! 1. The filter is `{_id: value}` or `{_id: {$eq: value}}`, or an `$and` of only that, and the
+//!    value equals exactly what has its key: it is no document, pattern, array or null, which may
+//!    mean more.
 //! 2. Nothing else is asked for but a limit, and a projection of whole outermost fields.
 //! 3. Documents lie by their `_id`s, which compare as bytes: it is no view, no time series, and has
 //!    no collation if the value is a string.
@@ -41,7 +42,7 @@ pub(super) fn find(
     if name::of_buckets(name).is_some() {
         return Ok(None);
     }
-    let Some(id) = only_id(request) else { return Ok(None) };
+    let Some((id, is_plain)) = only_id(request) else { return Ok(None) };
     let found = Catalog::of(reader, database).collection(name)?;
     let is_string = matches!(id, Value::String(_));
     let Some(found) = found.filter(|found| lie_by_bare_ids(found, is_string)) else {
@@ -60,7 +61,7 @@ pub(super) fn find(
         },
     };
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
-    request_profile::note(|| Plan::ExpressById);
+    request_profile::note(|| if is_plain { Plan::ExpressById } else { Plan::ById });
     let count = u64::from(shown.is_some());
     examined::add_scanned(count, count, count);
     Ok(Some(shown.map_or_else(Cursor::empty, Cursor::one)))
@@ -98,19 +99,21 @@ fn shown(
     show().map(Some).map_err(|error| deferred.restore(error))
 }
 
-/// The value of `_id` that is all that a request asks for.
-fn only_id(request: &FindRequest) -> Option<Value<'_>> {
+/// The value of `_id` that is all that a request asks for, and whether it is asked for without an
+/// `$and`.
+fn only_id(request: &FindRequest) -> Option<(Value<'_>, bool)> {
     let is_shown_simply = request.projection.as_ref().is_none_or(express::is_simple);
-    let mut id = only_condition(request).filter(|_| is_shown_simply)?;
+    let (mut id, is_plain) = only_condition(request).filter(|_| is_shown_simply)?;
     if let Value::Document(condition) = id {
         let ("$eq", value) = only_field(condition)? else { return None };
         id = value;
     }
-    is_complete(id).then_some(id)
+    is_complete(id).then_some((id, is_plain))
 }
 
-/// The condition on `_id`, where that, a limit and a projection are all that a request asks for.
-pub(super) fn only_condition(request: &FindRequest) -> Option<Value<'_>> {
+/// The condition on `_id`, where that, a limit and a projection are all that a request asks for,
+/// and whether it stands in no `$and`.
+pub(super) fn only_condition(request: &FindRequest) -> Option<(Value<'_>, bool)> {
     let FindRequest {
         filter: Some(filter),
         projection: _,
@@ -132,8 +135,16 @@ pub(super) fn only_condition(request: &FindRequest) -> Option<Value<'_>> {
     else {
         return None;
     };
-    let ("_id", condition) = only_field(filter.view())? else { return None };
-    Some(condition)
+    match only_field(filter.view())? {
+        ("_id", condition) => Some((condition, true)),
+        ("$and", Value::Array(conditions)) => {
+            let mut conditions = conditions.iter();
+            let first = conditions.next()?.as_document().filter(|_| conditions.next().is_none())?;
+            let ("_id", condition) = only_field(first)? else { return None };
+            Some((condition, false))
+        }
+        _ => None,
+    }
 }
 
 /// Whether an `_id` equals this value if it has its key.

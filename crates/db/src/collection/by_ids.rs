@@ -1,10 +1,11 @@
 //! A find of a few documents by a list of their `_id`s, which takes no plan.
 //!
 //! It is answered here as one by a single `_id` is ([`super::by_id`]), if the filter is
-//! `{_id: {$in: [..]}}`, each value says by its key alone which document it is, and all of the
-//! documents is shown. They come in the order of their keys, each once, as a scan of their ranges
-//! gives them. All else goes the usual way, which finds the same: longer lists, more bytes than are
-//! read ahead, and what can't be read, since the documents before that are answered first.
+//! `{_id: {$in: [..]}}` or an `$and` of only that, each value says by its key alone which document
+//! it is, and all of the documents is shown. They come in the order of their keys, each once, as a
+//! scan of their ranges gives them. All else goes the usual way, which finds the same: longer lists,
+//! more bytes than are read ahead, and what can't be read, since the documents before that are
+//! answered first.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, Value, key};
@@ -51,7 +52,8 @@ pub(super) fn find(
     let Some(documents) = read(reader, found.documents, &keys, limit) else { return Ok(None) };
     let mut ending = CursorValidity::of_collection(database, name, &found);
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
-    request_profile::note(|| Plan::ByIds);
+    // One is shown as the planner shows it.
+    request_profile::note(|| if keys.len() == 1 { Plan::ById } else { Plan::ByIds });
     let count = documents.len() as u64;
     examined::add_scanned(count, count, count);
     Ok(Some(Cursor::new(documents.into_iter().map(move |document| {
@@ -63,7 +65,7 @@ pub(super) fn find(
 /// The keys of the `_id`s that are all that a request asks for, in their order, and whether strings
 /// are among them.
 fn only_keys(request: &FindRequest) -> Option<(Vec<Bytes>, bool)> {
-    let Value::Document(condition) = only_condition(request)? else { return None };
+    let (Value::Document(condition), _) = only_condition(request)? else { return None };
     let ("$in", Value::Array(ids)) = only_field(condition)? else { return None };
     let mut keys = Vec::with_capacity(16);
     let mut has_strings = false;
@@ -77,7 +79,7 @@ fn only_keys(request: &FindRequest) -> Option<(Vec<Bytes>, bool)> {
     keys.sort_unstable();
     keys.dedup();
     let are_whole = !keys.iter().any(|key| key::is_id_cut(key));
-    (1 < keys.len() && are_whole).then_some((keys, has_strings))
+    (!keys.is_empty() && are_whole).then_some((keys, has_strings))
 }
 
 /// The documents under `keys`, the first `limit` of them; `None` if they are too large, or can't be

@@ -25,9 +25,7 @@ fn check(database: &Database, list: &str, limit: Option<u64>) -> bool {
         (found(database, &by_list), found(database, &planned));
     assert_eq!((&one, read), (&other, read_usually), "{list}, limit {limit:?}");
     assert!(!matches!(usual, Plan::ByIds), "{list}");
-    if matches!(plan, Plan::ByIds) {
-        assert_eq!(plan.summary(), usual.summary(), "{list}");
-    }
+    assert_eq!(plan.summary(), usual.summary(), "{list}");
     matches!(plan, Plan::ByIds)
 }
 
@@ -57,6 +55,58 @@ fn lists_find_the_same_as_by_a_plan() {
         for limit in [None, Some(1), Some(2), Some(100)] {
             assert_eq!(check(&shop, list, limit), takes_no_plan, "{list}");
         }
+    }
+}
+
+/// What stages find, and how.
+fn aggregated(database: &Database, stages: &str) -> (String, Option<String>, u64) {
+    request_profile::begin(None, &Default::default());
+    let found = texts(&aggregate(database, Some("things"), stages).expect("the stages are right"));
+    let profile = request_profile::end();
+    (found, profile.plan.summary(), profile.examined.documents)
+}
+
+/// An `$and` around the condition, and a pipeline, find the same, and it is shown as it was.
+#[test]
+fn other_wordings_find_the_same_and_show_the_same_plan() {
+    let shop = shop();
+    insert(&shop, "things", THINGS);
+    insert(&shop, "things", "[{'_id': {'$numberLong': '77'}, 'a': 5}]");
+    for filter in [
+        "{'_id': 2}",
+        "{'_id': {'$eq': 77}}",
+        "{'_id': 'b'}",
+        "{'_id': 999}",
+        "{'_id': {'$in': [2]}}",
+        "{'_id': {'$in': [77, 2, 'a']}}",
+        "{'_id': {'$in': [77, 2, 'a']}, 'a': 5}",
+        "{'_id': {'k': 1}}",
+        "{'_id': null}",
+        "{}",
+    ] {
+        let anded = format!("{{'$and': [{filter}]}}");
+        let hint = Some(value("{'_id': 1}"));
+        let planned = found(&shop, &FindRequest { hint: hint.clone(), ..request(filter) });
+        let (documents, plan, examined) = found(&shop, &request(&anded));
+        assert_eq!((&documents, examined), (&planned.0, planned.2), "{anded}");
+        if filter != "{}" {
+            assert_eq!(plan.summary(), planned.1.summary(), "{anded}");
+        }
+        for wording in [filter, &anded] {
+            for (limit, usual) in [
+                ("", "{'$skip': 0}"),
+                (", {'$limit': 1}", "{'$limit': {'$numberLong': '1'}}"),
+                (", {'$limit': 2}", "{'$limit': {'$numberLong': '2'}}"),
+            ] {
+                let stages = format!("[{{'$match': {wording}}}{limit}]");
+                let usual = format!("[{{'$match': {wording}}}, {usual}]");
+                assert_eq!(aggregated(&shop, &stages), aggregated(&shop, &usual), "{stages}");
+            }
+        }
+    }
+    for wrong in ["{'$limit': 0}", "{'$limit': -1}", "{'$limit': 'x'}", "{'$nothing': 1}", "5"] {
+        let stages = format!("[{{'$match': {{'_id': 2}}}}, {wrong}]");
+        aggregate(&shop, Some("things"), &stages).expect_err(wrong);
     }
 }
 
