@@ -71,7 +71,9 @@ impl<T> Collection<T> {
     /// As there.
     pub fn write_json(&self, id: impl Into<Bson>, writer: impl Write) -> Result<bool> {
         self.write(id.into(), writer, &mut |document, out| {
-            document.write_json(&mut JsonWriter::new(Form::Canonical), out)
+            let mut json = JsonWriter::new(Form::Canonical);
+            document.write_json(&mut json, out)?;
+            Ok(json.finish(out)?)
         })
     }
 

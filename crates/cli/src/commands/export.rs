@@ -2,7 +2,7 @@
 
 mod parquet;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use frond_doc::extended_json::{self, Form};
@@ -231,25 +231,31 @@ impl Export {
         [first, behind, between, end]: [&str; 4],
     ) -> Result<u64, Failure> {
         let form = if self.canonical { Form::Canonical } else { Form::Relaxed };
+        let mut json = JsonWriter::new(form);
+        json.push(first);
         let mut count = 0;
-        out.write_all(first.as_bytes())?;
-        let mut between = |out: &mut dyn Write| {
+        let mut between = |json: &mut JsonWriter| {
             count += 1;
-            if count > 1 { out.write_all(between.as_bytes()) } else { Ok(()) }
+            if count > 1 {
+                json.push(between);
+            }
         };
-        if !self.export_stored(backend, form, out, &mut between)? {
-            let mut text = Vec::new();
-            backend.for_each_document(&self.database, command, &mut |document| {
-                between(out)?;
-                text.clear();
-                extended_json::append(document, form, &mut text);
-                Ok(out.write_all(&text)?)
-            })?;
+        let mut done = self.export_stored(backend, &mut json, out, &mut between);
+        if let Ok(false) = done {
+            let visited = backend.for_each_document(&self.database, command, &mut |document| {
+                between(&mut json);
+                Ok(json.write(document, out)?)
+            });
+            done = visited.map(|()| true);
         }
-        if count > 0 {
-            out.write_all(behind.as_bytes())?;
+        if done.is_ok() {
+            json.push(if count > 0 { behind } else { "" });
+            json.push(end);
         }
-        out.write_all(end.as_bytes())?;
+        // What came before a failure is there, too.
+        let finished = json.finish(out);
+        done?;
+        finished?;
         Ok(count)
     }
 
@@ -258,9 +264,9 @@ impl Export {
     fn export_stored(
         &self,
         backend: &mut dyn Backend,
-        form: Form,
+        json: &mut JsonWriter,
         out: &mut dyn Write,
-        between: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
+        between: &mut dyn FnMut(&mut JsonWriter),
     ) -> Result<bool, Failure> {
         let Some(frond) = backend.embedded().filter(|_| self.fields.is_empty()) else {
             return Ok(false);
@@ -269,13 +275,11 @@ impl Export {
         let filter = filter.map_err(|error| Failure::Usage(format!("--query: {error}")))?;
         let filter = filter.as_ref().map(DocumentBuf::view);
         let database = frond.database(&self.database)?;
-        let mut json = JsonWriter::new(form);
+        let mut out = NotingOutput { out, failure: None };
         let done = database.export(&self.collection, filter, &mut |document| {
-            between(out)?;
-            document.write_json(&mut json, out).map_err(|error| {
-                // Output that can't be written says why once more, and whether its reader is gone.
-                out.flush().err().map_or_else(|| error.into(), Failure::from)
-            })
+            between(json);
+            let written = document.write_json(json, &mut out);
+            written.map_err(|error| out.failure.take().unwrap_or_else(|| error.into()))
         });
         match done {
             Ok(()) => Ok(true),
@@ -319,6 +323,37 @@ impl Export {
         })?;
         writer.flush()?;
         Ok(count)
+    }
+}
+
+/// Output that remembers why it can't be written: a database's error has no more than its words.
+struct NotingOutput<'a> {
+    out: &'a mut dyn Write,
+    failure: Option<Failure>,
+}
+
+impl NotingOutput<'_> {
+    fn note<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &done {
+            let same = match error.raw_os_error() {
+                Some(code) => io::Error::from_raw_os_error(code),
+                None => io::Error::new(error.kind(), error.to_string()),
+            };
+            self.failure = Some(same.into());
+        }
+        done
+    }
+}
+
+impl Write for NotingOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.out.write(bytes);
+        self.note(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.out.flush();
+        self.note(done)
     }
 }
 

@@ -61,7 +61,8 @@ impl StoredDocument<'_> {
         }
     }
 
-    /// Writes it as one line of extended JSON, without a line's end.
+    /// Writes it as one line of extended JSON, without a line's end; some of it may wait in `json`
+    /// for what follows ([`JsonWriter::finish`]).
     ///
     /// # Errors
     /// As [`StoredDocument::write_bson`].

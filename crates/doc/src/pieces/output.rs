@@ -47,10 +47,10 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn flush(&mut self) -> Result<(), PiecesError> {
-        self.out.write_all(self.buffer)?;
+        let done = self.out.write_all(self.buffer);
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
-        Ok(())
+        Ok(done?)
     }
 
     fn flush_if_full(&mut self) -> Result<(), PiecesError> {

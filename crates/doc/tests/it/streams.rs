@@ -84,8 +84,9 @@ fn check(store: &dyn ChunkStore, format: TreeFormat, edited: Edited, document: &
             assert_eq!(bson, expected.as_bytes());
             for form in [Form::Canonical, Form::Relaxed] {
                 let (mut json, mut text) = (Vec::new(), String::new());
-                let done = JsonWriter::new(form).write_pieces(&edited, store, &mut json);
-                done.expect("it is whole");
+                let mut writer = JsonWriter::new(form);
+                writer.write_pieces(&edited, store, &mut json).expect("it is whole");
+                writer.finish(&mut json).expect("a vector takes everything");
                 extended_json::write(expected.view(), form, &mut text);
                 assert_eq!(String::from_utf8(json).expect("UTF-8"), text);
             }
@@ -230,8 +231,43 @@ fn equal_parts_are_written_as_unequal_ones_are() {
             let (mut found, mut expected) = (Vec::new(), Vec::new());
             let large = large.expect("it is large");
             json.write_pieces(&large, store, &mut found).expect("it is whole");
+            json.finish(&mut found).expect("a vector takes everything");
             extended_json::append(document.view(), form, &mut expected);
             assert!(found == expected, "document {number}, {form:?}");
         }
     }
+}
+
+/// Documents in memory and in pieces, and text between, in one order; each is there once, and of
+/// one whose pieces are gone nothing is.
+#[test]
+fn documents_and_text_come_out_in_their_order() {
+    let store = MemoryStore::new();
+    let store: &dyn ChunkStore = &*store;
+    let nothing = MemoryStore::new();
+    let mut json = JsonWriter::new(Form::Relaxed);
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    for number in 0..120_usize {
+        let mut document = DocumentBuilder::new();
+        document.append("_id", Value::Int32(number as i32));
+        for field in 0..number * number % 1_900 {
+            document.append(&format!("gravel{field}"), Value::Int64((number * field) as i64));
+        }
+        let document = document.build();
+        let large = build(store, TreeFormat::new(5), document.view()).expect("it takes it");
+        match &large {
+            Some(large) => json.write_pieces(large, store, &mut found).expect("it is whole"),
+            None => json.write(document.view(), &mut found).expect("a vector takes everything"),
+        }
+        extended_json::append(document.view(), Form::Relaxed, &mut expected);
+        json.push(";\n");
+        expected.extend_from_slice(b";\n");
+        if let Some(large) = large.filter(|_| number % 3 == 0) {
+            assert!(json.write_pieces(&large, &*nothing, &mut found).is_err());
+        }
+        assert!(found.len() <= expected.len() && expected.starts_with(&found));
+    }
+    assert!(!found.is_empty() && found.len() < expected.len(), "some wait for the end");
+    json.finish(&mut found).expect("a vector takes everything");
+    assert!(found == expected);
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::Sequence;
 
-use super::{Output, check_depth, visit_items};
+use super::{BUFFER_BYTES, Output, check_depth, visit_items};
 use crate::document::Document;
 use crate::extended_json::{self, Form, append_raw, append_text};
 use crate::pieces::item::{BodyRef, ItemRef, Layout};
@@ -25,7 +25,8 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Names that are remembered.
 const NAMES: usize = 8 << 10;
 
-/// Writes documents as JSON, one line each, without a line's end.
+/// Writes documents as JSON, and text between them, many at a time: what is left in memory goes
+/// with [`JsonWriter::finish`].
 pub struct JsonWriter {
     form: Form,
     buffer: Vec<u8>,
@@ -38,17 +39,21 @@ impl JsonWriter {
         JsonWriter { form, buffer: Vec::new(), texts: Texts::default() }
     }
 
+    /// Adds text as it is.
+    pub fn push(&mut self, text: &str) {
+        self.buffer.extend_from_slice(text.as_bytes());
+    }
+
     /// Writes a document that lies in memory.
     ///
     /// # Errors
     /// As `out`.
     pub fn write(&mut self, document: Document<'_>, out: &mut dyn Write) -> std::io::Result<()> {
-        self.buffer.clear();
         extended_json::append(document, self.form, &mut self.buffer);
-        out.write_all(&self.buffer)
+        if BUFFER_BYTES <= self.buffer.len() { self.finish(out) } else { Ok(()) }
     }
 
-    /// Writes one that lies in pieces.
+    /// Writes one that lies in pieces. Where it can't be read, nothing of a short one is written.
     ///
     /// # Errors
     /// As [`LargeDocument::write_bson`].
@@ -58,11 +63,24 @@ impl JsonWriter {
         store: &dyn ChunkStore,
         out: &mut dyn Write,
     ) -> Result<(), PiecesError> {
-        self.buffer.clear();
+        let start = self.buffer.len();
         let output = Output { document, store, out, buffer: &mut self.buffer, written: 0 };
         let mut json = Json { output, form: self.form, texts: &mut self.texts, kept_depth: 0 };
-        json.container(&document.root, 1)?;
-        json.output.flush()
+        let done = json.container(&document.root, 1).and_then(|()| json.output.flush_if_full());
+        if done.is_err() && json.output.written == 0 {
+            json.output.buffer.truncate(start);
+        }
+        done
+    }
+
+    /// Writes what was not written yet. Nothing is written twice, whatever `out` says.
+    ///
+    /// # Errors
+    /// As `out`.
+    pub fn finish(&mut self, out: &mut dyn Write) -> std::io::Result<()> {
+        let done = out.write_all(&self.buffer);
+        self.buffer.clear();
+        done
     }
 }
 
