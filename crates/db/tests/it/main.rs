@@ -41,6 +41,7 @@ mod queries;
 mod queued_commits;
 mod reached;
 mod rules;
+mod sizes;
 mod space;
 mod support;
 mod text;

@@ -410,7 +410,8 @@ impl CollectionWriter<'_> {
     }
 
     /// The document as stages make it of the one with references; `None` if it isn't large any
-    /// more, or has pieces that no other transaction sees yet.
+    /// more, has pieces that no other transaction sees yet, or is the same by another way: whether
+    /// that counts as a change is seen of the whole document, as of a small one.
     fn staged(
         &self,
         store: &dyn ChunkStore,
@@ -427,7 +428,8 @@ impl CollectionWriter<'_> {
         if has_deepened(made.view()) {
             return Ok(None);
         }
-        Ok(build_referring(store, before.format(), made.view())?)
+        let built = build_referring(store, before.format(), made.view())?;
+        Ok(built.filter(|built| built.hash() != before.hash()))
     }
 
     /// Refuses what the validator doesn't let through, which opens what it looks at; of what it
