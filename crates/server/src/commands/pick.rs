@@ -106,11 +106,10 @@ pub fn restore(request: &Request<'_>) -> Answer {
             return Err(Error::invalid(Code::BadValue, message));
         }
     };
+    let restored = database.restore_documents(collection, &ids, from)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("documents");
-    for id in &ids {
-        request.operation.check()?;
-        let restored = database.restore_document(collection, id, from)?;
+    for (id, restored) in ids.iter().zip(restored) {
         answer
             .push_begin_document()
             .append("_id", Value::from(id))

@@ -277,6 +277,43 @@ fn a_branch_is_rebased() {
     assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::FastForward { .. }));
 }
 
+/// Documents that have exchanged the values of a unique index since: in no order could one after the
+/// other be restored. All are, or none is.
+#[test]
+fn documents_that_exchange_unique_values_are_restored_together() {
+    let (_frond, main, _side) = two_branches();
+    let old = all(&main, "things");
+    let b = |id: usize| match old[id].get("b") {
+        Some(Value::Int32(b)) => b,
+        other => panic!("{other:?}"),
+    };
+    // 0 and 1 exchange theirs by way of a third, 2 goes, and 90 is new with what 2 had.
+    let (first, second, third) = (b(0), b(1), b(2));
+    put(&main, "things", &thing(0, 0, 7_000)).unwrap();
+    put(&main, "things", &thing(1, 1, first)).unwrap();
+    put(&main, "things", &thing(0, 0, second)).unwrap();
+    remove(&main, "things", 2);
+    insert(&main, "things", &[thing(90, 1, third)]);
+    let id = |number: i32| ValueBuf::from(Value::Int32(number));
+    let changed = all(&main, "things");
+    let restore = |ids: &[i32]| {
+        let ids: Vec<ValueBuf> = ids.iter().map(|number| id(*number)).collect();
+        main.restore_documents("things", &ids, None)
+    };
+    // The one that stays has what the other wants.
+    for ids in [&[0][..], &[1], &[2], &[0, 2, 90, 555], &[1, 90]] {
+        let code = restore(ids).unwrap_err().code;
+        let expected = if ids.contains(&555) { "NoSuchKey" } else { "DuplicateKey" };
+        assert_eq!(code.name(), expected, "{ids:?}");
+        assert_eq!(all(&main, "things"), changed, "{ids:?}");
+    }
+    let restored = restore(&[1, 3, 90, 0, 2, 1]).unwrap();
+    let [changed, unchanged, removed] = [Restored::Changed, Restored::Unchanged, Restored::Removed];
+    assert_eq!(restored, [changed, unchanged, removed, changed, changed, changed]);
+    assert_eq!(all(&main, "things"), old);
+    assert!(main.status().unwrap().collections.is_empty());
+}
+
 #[test]
 fn collections_and_documents_are_restored() {
     let (_frond, main, _side) = two_branches();
