@@ -45,6 +45,8 @@ const NO_WAIT_MILLIS: i64 = 1;
 /// The place in the source's log is noted so often where nothing changes, so that the log isn't
 /// asked for what it doesn't reach.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
+/// The option by which a collection keeps documents as they were before they changed.
+const IMAGES: &str = "changeStreamPreAndPostImages";
 const NAMESPACE_NOT_FOUND: i64 = 26;
 /// Nothing to commit.
 const BAD_VALUE: i64 = 2;
@@ -471,7 +473,8 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             return Ok(());
         }
         self.left_out.remove(&made.name);
-        if let Some(refused) = self.target.create(&made.name, options)? {
+        let options = self.with_images(&made)?;
+        if let Some(refused) = self.target.create(&made.name, options.view())? {
             self.display.left_out(&format!("{}: options", made.name), &refused);
         }
         if kind == "collection" {
@@ -480,6 +483,25 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             self.record.collections.push(Followed { name, uuid, reach: CopiedUpTo::All });
         }
         Ok(())
+    }
+
+    /// The options of a collection that was made. Whether it keeps documents as they were is listed:
+    /// not every source's event says it.
+    fn with_images(&mut self, made: &Listed) -> Result<DocumentBuf, Failure> {
+        if made.kind != "collection" || made.options.get(IMAGES).is_some() {
+            return Ok(made.options.clone());
+        }
+        let listed = self.source.collections(Some(&made.name))?;
+        let images = listed.iter().find(|it| it.uuid == made.uuid);
+        let Some(images) = images.and_then(|it| it.options.get(IMAGES)) else {
+            return Ok(made.options.clone());
+        };
+        let mut options = DocumentBuilder::new();
+        for (option, value) in made.options.iter() {
+            options.append(option, value);
+        }
+        options.append(IMAGES, images);
+        Ok(options.build())
     }
 
     fn is_due(&self) -> bool {

@@ -23,9 +23,8 @@ const WRITE_CONFLICT: i64 = 112;
 /// process that was killed may have left one open, which a server ends after a minute.
 const CONFLICTS_FOR: Duration = Duration::from_secs(150);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Options that are about the source's server, not about its data: images for its own streams, and
-/// what is the collection's own.
-const NOT_COPIED: &[&str] = &["changeStreamPreAndPostImages", "idIndex", "uuid"];
+/// Options that are the collection's own.
+const NOT_COPIED: &[&str] = &["idIndex", "uuid"];
 const UUID: u8 = 4;
 
 /// A database that becomes a copy.

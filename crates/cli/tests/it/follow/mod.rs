@@ -245,7 +245,9 @@ fn unique_values_that_a_merge_exchanges_are_followed() {
     command("shop", r#"{"frondReset": 1, "target": "HEAD", "hard": true}"#);
     command("shop", r#"{"insert": "d", "documents": [{"_id": 2, "k": 0}]}"#);
     // Collections come to be in other ways than by an insert.
-    command("shop", r#"{"create": "bare"}"#);
+    let kept = r#""changeStreamPreAndPostImages": {"enabled": true}"#;
+    command("shop", &format!(r#"{{"create": "bare", {kept}}}"#));
+    command("shop", &format!(r#"{{"collMod": "c", {kept}}}"#));
     command("shop", r#"{"aggregate": "c", "pipeline": [{"$out": "made"}], "cursor": {}}"#);
     command("other", r#"{"insert": "x", "documents": [{"_id": 1}]}"#);
     command("other", r#"{"createIndexes": "x", "indexes": [{"key": {"k": 1}, "name": "k"}]}"#);
@@ -256,11 +258,30 @@ fn unique_values_that_a_merge_exchanges_are_followed() {
     command("shop", r#"{"frondMerge": 1, "merge_in": "side"}"#);
     frond(&directory, &follow).ok();
     assert_equal(&directory, &server);
+    assert_same_options(&directory, &server);
     for name in ["made", "came", "fresh", "bare", "d"] {
         command("shop", &format!(r#"{{"insert": "{name}", "documents": [{{"_id": 70}}]}}"#));
     }
     frond(&directory, &follow).ok();
     assert_equal(&directory, &server);
+}
+
+/// Also whether documents are kept as they were.
+fn assert_same_options(directory: &Directory, server: &Server) {
+    let copy = Server::start_with(directory, "--data copy");
+    let options = |server: &Server, name: &str| {
+        let mut client = Client::connect(&server.address).unwrap();
+        let filter = document! { "name": name };
+        let list = document! { "listCollections": 1_i32, "filter": &filter };
+        let listed = client.documents("shop", list.view()).unwrap();
+        format!("{:?}", listed.first().and_then(|listed| listed.get("options")))
+    };
+    for (name, keeps) in [("bare", true), ("c", true), ("came", false)] {
+        let of_source = options(server, name);
+        assert_eq!(of_source.contains("PreAndPostImages"), keeps, "{of_source}");
+        assert_eq!(of_source, options(&copy, name));
+    }
+    copy.stop();
 }
 
 /// Also how they are made; but that nothing expires in a copy.
