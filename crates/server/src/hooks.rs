@@ -14,6 +14,9 @@
 //!    write to is refused, and is another's.
 //! 4. Text that a client sends never becomes a word of a command line.
 //!
+//! A commit is made before its hook is asked, under an id that no branch has: the hook is given that
+//! to read, and what the branch moves to is that commit, whatever was written meanwhile.
+//!
 //! Commits by policy, and what is pushed here from elsewhere, run none.
 
 mod address;
@@ -82,6 +85,14 @@ impl Hooks {
     /// Those of the directory `hooks` in `data`.
     pub fn of(data: &Path) -> Hooks {
         Hooks { directory: Some(data.join("hooks")) }
+    }
+
+    /// Whether something is asked before such an act: if only because it can't be known.
+    pub fn judge(&self, act: Act) -> bool {
+        let Some(directory) = &self.directory else { return false };
+        let name = format!("pre-{}", act.name());
+        let is_there = |file: &Path| check(directory, file) != Ok(false);
+        is_there(&directory.join(&name)) || is_there(&directory.join(format!("{name}.url")))
     }
 
     /// Asks whether something may be done.

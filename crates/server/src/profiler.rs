@@ -98,6 +98,8 @@ pub struct Profiler {
     filters: Mutex<HashMap<String, Arc<ProfileFilter>>>,
     /// The time until which nothing is recorded.
     silent_until: Mutex<Option<Instant>>,
+    /// The time when something was erased last.
+    erased: Mutex<Option<Instant>>,
 }
 
 impl Profiler {
@@ -167,6 +169,18 @@ impl Profiler {
     /// Whether recording is paused.
     pub fn is_paused(&self) -> bool {
         self.silence().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Notes that something was erased now, of any database.
+    pub fn note_erased(&self) {
+        *self.erased.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether something was erased since: an operation that began then may carry it, and isn't
+    /// recorded.
+    pub fn has_erased_since(&self, began: Instant) -> bool {
+        let erased = *self.erased.lock().unwrap_or_else(PoisonError::into_inner);
+        erased.is_some_and(|erased| began <= erased)
     }
 
     /// Sets the level of a database, and ends a pause; returns what it was.

@@ -49,7 +49,7 @@ pub use counters::StoreCounters;
 pub use damage::{Damage, ScrubReport};
 pub use entry_name::EntryName;
 pub use error::StoreError;
-pub use gc::session::Session;
+pub use gc::session::{Session, SessionMoment};
 pub use gc::{GarbageCollection, GcOptions, GcReport};
 pub use hash::NameHasherBuilder;
 pub use headroom::{Headroom, HeadroomGuard, last_part};

@@ -72,6 +72,7 @@ impl Repository {
                     None => self.revision_or_nothing(&reader, start.unwrap_or(history::HEAD))?,
                 }
             };
+            self.check_named(transaction, (None, name), head)?;
             let head = head.map(format::id_of);
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
             transaction.validate(TreeId::SYSTEM, system::tag_key(repository, name));

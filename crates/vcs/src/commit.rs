@@ -10,12 +10,17 @@
 //! collections stay live, their base is now the committed tree. Two commits of one branch: the
 //! second finds the ref changed, and runs again on the first one's HEAD. Chunks that a lost attempt
 //! put in the store are found again by name or are left to garbage collection.
+//!
+//! *A commit that is judged first* (by a hook, which may take seconds) is made in one transaction
+//! and named in another: 1 to 3 and the commit's record come first, so that its id names exactly
+//! what is judged, and the ref moves once that has passed, if the branch is still where it was.
 
+use frond_db::inside::refs::erased::EraseCount;
 use frond_db::inside::refs::{format, shallow};
-use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
+use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope, WorkingEntry, system};
 use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, Lifetime};
+use frond_store::{Chunk, ChunkHash, Lifetime, Session};
 use frond_tree::Tree;
 
 use crate::refs::branch_move::BranchMove;
@@ -100,6 +105,49 @@ impl<'a> Signature<'a> {
     }
 }
 
+/// A commit that was made, and is to be a branch's.
+struct MadeCommit {
+    /// The branch as it was found.
+    state: BranchState,
+    chunk: Chunk,
+    info: CommitInfo,
+    /// The reflog's message.
+    why: String,
+    time_millis: i64,
+    /// Whether it takes HEAD's place.
+    amends: bool,
+}
+
+impl MadeCommit {
+    /// Moves the branch, which by now is `state`, to the commit, and removes the marks of dropped
+    /// collections: the new HEAD doesn't have those that it was made without.
+    fn name(&self, transaction: &mut Transaction, state: &BranchState) -> Result<(), Error> {
+        let why = RefWhy::plain(&self.why, self.time_millis);
+        state.move_ref(transaction, self.chunk.hash(), why)?;
+        for (name, entry) in &self.state.entries {
+            if *entry == WorkingEntry::Dropped && state.entry(name) == Some(entry) {
+                state.delete_entry(transaction, name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A commit that no branch is at yet; it and all that it refers to are kept.
+pub struct CommitToJudge {
+    made: MadeCommit,
+    /// The count where the working state was read.
+    erases: EraseCount,
+    _session: Session,
+}
+
+impl CommitToJudge {
+    /// The commit's id, by which it can be read.
+    pub fn id(&self) -> CommitId {
+        self.made.info.id
+    }
+}
+
 fn check_length(what: &str, text: &str, max: usize) -> Result<(), Error> {
     if text.len() <= max {
         return Ok(());
@@ -128,46 +176,111 @@ impl Repository {
     /// As [`Repository::commit`]; `BadValue` if there is no commit to amend, or no version that is
     /// merged.
     pub fn commit_as(&self, request: &CommitRequest) -> Result<CommitInfo, Error> {
-        let branch = self.writable_branch()?;
-        let name = self.repository_name();
-        let engine = self.frond().engine();
-        let scope = Scope::branch(name, branch);
-        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
-            if frond_db::inside::refs::repository(&self.reader(), name)?.is_none() {
-                if !request.allow_empty {
-                    return Err(nothing_to_commit());
-                }
-                frond_db::inside::adopt::ensure_repository(transaction, self, branch)?;
-            }
-            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
-            // A merge that waits for decisions about the schema has merged nothing yet.
-            if state
-                .merging
-                .as_ref()
-                .is_some_and(|merge| merge.decisions.is_none() || merge.kind.is_replay())
-            {
-                state.refuse_while_merging("a commit")?;
-            }
-            let catalog = state.working_catalog(engine, transaction.snapshot())?;
-            let info = if request.amend {
-                self.amend(transaction, &state, catalog, request)?
-            } else {
-                let is_unchanged = catalog.root == state.head_catalog(&**engine.store())?.root;
-                let merged = self.merged_parents(state.head_chunk(), request)?;
-                if is_unchanged && !request.allow_empty && merged.is_empty() {
-                    return Err(nothing_to_commit());
-                }
-                let message = request.message.as_deref().unwrap_or_default();
-                let author = request.author.as_deref().unwrap_or_default();
-                let signature = self.signature(request, author, message)?;
-                let parents: Vec<_> = state.head_chunk().into_iter().chain(merged).collect();
-                let (chunk, info) = self.make_commit(transaction, catalog, &parents, &signature)?;
-                state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
-                info
-            };
-            state.forget_dropped(transaction)?;
-            Ok(Outcome::Commit(info))
+        self.transact_to_commit(|transaction| {
+            let made = self.made(transaction, request)?;
+            made.state.register(transaction, &made.chunk)?;
+            made.name(transaction, &made.state)?;
+            Ok(Outcome::Commit(made.info))
         })
+    }
+
+    /// Makes the commit that [`Repository::commit_as`] would, and registers its id: it can be read,
+    /// and judged. No branch is at it until [`Repository::commit_judged`]; if that never comes, a
+    /// collection of garbage removes it.
+    ///
+    /// # Errors
+    /// As [`Repository::commit_as`].
+    pub fn commit_to_judge(&self, request: &CommitRequest) -> Result<CommitToJudge, Error> {
+        let session = self.frond().engine().store().session();
+        self.transact_to_commit(|transaction| {
+            let erases = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                EraseCount::at(&reader)?
+            };
+            let made = self.made(transaction, request)?;
+            made.state.register(transaction, &made.chunk)?;
+            Ok(Outcome::Commit((made, erases)))
+        })
+        .map(|(made, erases)| CommitToJudge { made, erases, _session: session })
+    }
+
+    /// Moves the branch to a commit that was judged: exactly that. What was written since is a
+    /// change against it.
+    ///
+    /// # Errors
+    /// `ConflictingOperationInProgress` (117) if the branch has moved, or a merge into it began or
+    /// ended, since the commit was made; `QueryPlanKilled` (175) if something was erased; as
+    /// [`Repository::commit_as`].
+    pub fn commit_judged(&self, judged: &CommitToJudge) -> Result<CommitInfo, Error> {
+        let CommitToJudge { made, erases, .. } = judged;
+        self.transact_to_commit(|transaction| {
+            let engine = self.frond().engine();
+            erases.check(engine, transaction)?;
+            let (name, branch) = (&made.state.database, &made.state.branch);
+            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            if (state.at, &state.merging) != (made.state.at, &made.state.merging) {
+                let message = format!("{branch} has moved while the commit was judged: try again");
+                return Err(Error::invalid(Code::ConflictingOperationInProgress, message));
+            }
+            if made.amends {
+                state.refuse_protected(transaction, self, "amending a commit")?;
+            }
+            let commit = Commit::decode(&made.chunk)?;
+            self.check_commit(transaction, &commit.parents, &commit.catalog)?;
+            // A collection of garbage may have removed its id.
+            state.register(transaction, &made.chunk)?;
+            made.name(transaction, &state)?;
+            Ok(Outcome::Commit(made.info.clone()))
+        })
+    }
+
+    fn transact_to_commit<T>(
+        &self,
+        body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+    ) -> Result<T, Error> {
+        let scope = Scope::branch(self.repository_name(), self.writable_branch()?);
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, body)
+    }
+
+    /// The commit that is asked for, of the working state as the transaction finds it.
+    fn made(
+        &self,
+        transaction: &mut Transaction,
+        request: &CommitRequest,
+    ) -> Result<MadeCommit, Error> {
+        let (name, branch) = (self.repository_name(), self.writable_branch()?);
+        let engine = self.frond().engine();
+        if frond_db::inside::refs::repository(&self.reader(), name)?.is_none() {
+            if !request.allow_empty {
+                return Err(nothing_to_commit());
+            }
+            frond_db::inside::adopt::ensure_repository(transaction, self, branch)?;
+        }
+        let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+        // A merge that waits for decisions about the schema has merged nothing yet.
+        if state
+            .merging
+            .as_ref()
+            .is_some_and(|merge| merge.decisions.is_none() || merge.kind.is_replay())
+        {
+            state.refuse_while_merging("a commit")?;
+        }
+        let catalog = state.working_catalog(engine, transaction.snapshot())?;
+        if request.amend {
+            return self.amended(transaction, state, catalog, request);
+        }
+        let is_unchanged = catalog.root == state.head_catalog(&**engine.store())?.root;
+        let merged = self.merged_parents(state.head_chunk(), request)?;
+        if is_unchanged && !request.allow_empty && merged.is_empty() {
+            return Err(nothing_to_commit());
+        }
+        let message = request.message.as_deref().unwrap_or_default();
+        let author = request.author.as_deref().unwrap_or_default();
+        let signature = self.signature(request, author, message)?;
+        let parents: Vec<_> = state.head_chunk().into_iter().chain(merged).collect();
+        let (chunk, info) = self.make_commit(transaction, catalog, &parents, &signature)?;
+        let (why, time_millis) = (signature.why("commit"), signature.time_millis);
+        Ok(MadeCommit { state, chunk, info, why, time_millis, amends: false })
     }
 
     /// Makes a commit that passes the policy's rules, and makes it durable with all that it refers
@@ -182,14 +295,24 @@ impl Repository {
         parents: &[ChunkHash],
         signature: &Signature<'_>,
     ) -> Result<(Chunk, CommitInfo), Error> {
-        let engine = self.frond().engine();
-        let store = engine.store();
+        self.check_commit(transaction, parents, &catalog)?;
+        make(self.frond().engine(), catalog, parents, signature)
+    }
+
+    /// Checks what a commit changes by the policy's rules.
+    fn check_commit(
+        &self,
+        transaction: &mut Transaction,
+        parents: &[ChunkHash],
+        catalog: &Tree,
+    ) -> Result<(), Error> {
+        let store = &**self.frond().engine().store();
         let before = match parents.first() {
-            Some(parent) => history::load(&**store, *parent)?.catalog,
-            None => Tree::empty(&**store, catalog.format)?,
+            Some(parent) => history::load(store, *parent)?.catalog,
+            None => Tree::empty(store, catalog.format)?,
         };
-        self.check_move(transaction, BranchMove::Commit, (&before, &catalog))?;
-        make(engine, catalog, parents, signature)
+        let act = (self.writable_branch()?, BranchMove::Commit);
+        self.check_move(transaction, act, (&before, catalog))
     }
 
     /// The parents besides HEAD, each once.
@@ -225,14 +348,14 @@ impl Repository {
         Ok(Signature { committer, authored_millis, automatic, ..signature })
     }
 
-    /// Replaces HEAD by a commit of the same parents.
-    fn amend(
+    /// The commit of the same parents that takes HEAD's place.
+    fn amended(
         &self,
         transaction: &mut Transaction,
-        state: &BranchState,
+        state: BranchState,
         catalog: Tree,
         request: &CommitRequest,
-    ) -> Result<CommitInfo, Error> {
+    ) -> Result<MadeCommit, Error> {
         let Some((head_chunk, head)) = &state.head else {
             let message = format!("{} has no commit to amend", state.branch);
             return Err(Error::invalid(Code::BadValue, message));
@@ -247,8 +370,8 @@ impl Repository {
             signature.authored_millis = Some(authored);
         }
         let (chunk, info) = self.make_commit(transaction, catalog, &head.parents, &signature)?;
-        state.record(transaction, &chunk, &signature.why("commit (amend)"), &signature)?;
-        Ok(info)
+        let (why, time_millis) = (signature.why("commit (amend)"), signature.time_millis);
+        Ok(MadeCommit { state, chunk, info, why, time_millis, amends: true })
     }
 }
 

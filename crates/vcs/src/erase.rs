@@ -12,7 +12,10 @@
 //!    profiler recorded goes as a whole ([`profile`]): commands carry what they search for and
 //!    write. Where no version held it, what can be undone is searched ([`super::erase_past`]), and
 //!    forgotten if it did.
-//! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the
+//! 4. It counts the erase ([`EraseCount`]). What was read before and isn't written yet (by `$out`
+//!    and `$merge`, by a commit whose hook judges it) is never written; nor are commits taken from
+//!    elsewhere that were erased here, or follow such ([`erased::refuse`]).
+//! 5. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the
 //!    disk: every pack that holds anything dead is written again, and the log begins anew. Where
 //!    packs lie in a bucket, it goes from there at once, too.
 //!
@@ -20,7 +23,9 @@
 //! there, and a push to them needs force. Cursors that are open read what they read until they
 //! close; chunks that they hold survive a purge meanwhile, and it has to be run again:
 //! [`Repository::erased_left`] shows it. A conflict that waits holds documents, so no merge may
-//! wait.
+//! wait. Documents that clients send afterwards are new, whatever they hold.
+//!
+//! [`erased::refuse`]: frond_db::inside::refs::erased::refuse
 
 mod profile;
 pub(crate) mod rewrite;
@@ -30,7 +35,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 pub use frond_db::inside::refs::erased::Replaced;
-use frond_db::inside::refs::erased::replaced;
+use frond_db::inside::refs::erased::{EraseCount, replaced};
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
     BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_update,
@@ -39,7 +44,7 @@ use frond_db::inside::{
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::{Chunk, ChunkHash, Lifetime};
+use frond_store::{Chunk, ChunkHash, Lifetime, SessionMoment};
 use frond_tree::{Bounds, Direction, Tree, Value as TreeValue};
 
 use crate::adopt::Adoption;
@@ -79,6 +84,16 @@ pub struct Erased {
     pub remotes: Vec<String>,
     /// Chunks every one of which held the erased or led to it: none may be left after a purge.
     held: Vec<ChunkHash>,
+    /// When it was done.
+    moment: Option<SessionMoment>,
+}
+
+impl Erased {
+    /// Returns how many operations are under way that began before: what they read and have put
+    /// aside (for an index, a collection, a pack to send) a purge leaves until they have ended.
+    pub fn under_way(&self) -> usize {
+        self.moment.as_ref().map_or(0, SessionMoment::older_count)
+    }
 }
 
 /// Commits by what they became.
@@ -97,7 +112,7 @@ impl Repository {
         check(request)?;
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
-        let erased =
+        let mut erased =
             self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
                 let reader = Reader::now(self.frond().engine());
                 let Some(repository) = refs::repository(&reader, name)? else {
@@ -124,6 +139,7 @@ impl Repository {
                 if request.dry_run {
                     return Ok(Outcome::Discard(erased));
                 }
+                EraseCount::note(self.frond().engine(), transaction)?;
                 self.empty_profiles(transaction)?;
                 self.forget_the_past(transaction, &reader, &erased.branches, now)?;
                 Ok(Outcome::Commit(erased))
@@ -134,6 +150,7 @@ impl Repository {
             self.frond().forget_moments();
             self.frond().engine().forget_changes()?;
             self.frond().forget_answers()?;
+            erased.moment = Some(self.frond().engine().store().session().moment());
         }
         Ok(erased)
     }

@@ -12,7 +12,7 @@ use frond_db::inside::refs::history::{self, Head};
 pub(crate) use frond_db::inside::refs::history::{
     HEAD, WORKING, begins_commit_id, branch_head, load, no_branch,
 };
-use frond_db::inside::refs::{self, format};
+use frond_db::inside::refs::{self, erased, format};
 use frond_db::inside::{Commit, Error, Reader, Target, TreeRef, system};
 use frond_engine::TreeId;
 use frond_query::Code;
@@ -53,6 +53,7 @@ pub(crate) fn recorded_commits(
 impl Repository {
     /// The chunk of the commit that this version stands on; `None` before the first one.
     pub(crate) fn head(&self, reader: &Reader<'_>) -> Result<Option<ChunkHash>, Error> {
+        erased::refuse_gone(reader, self.repository_name(), self.target())?;
         match self.target() {
             Target::Commit(_, chunk) => Ok(Some(*chunk)),
             // A database that doesn't exist yet has no commits.
@@ -70,6 +71,7 @@ impl Repository {
     pub(crate) fn revision(&self, reader: &Reader<'_>, text: &str) -> Result<ChunkHash, Error> {
         let name = self.repository_name();
         let now_millis = || self.frond().time_millis();
+        erased::refuse_gone(reader, name, self.target())?;
         let head = match self.target() {
             Target::Commit(_, chunk) => Head::Commit(*chunk),
             Target::Branch(branch) => Head::Branch(branch),

@@ -63,7 +63,7 @@ mod reclaim;
 mod repair;
 mod salvage;
 
-pub use commit::CommitRequest;
+pub use commit::{CommitRequest, CommitToJudge};
 pub use diff::rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use doctor::{Health, health};
 pub use document_history::{DocumentHistory, DocumentVersion};

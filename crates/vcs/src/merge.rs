@@ -342,7 +342,8 @@ impl Merge<'_> {
         clean: Tree,
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let catalog = theirs.commit.catalog;
-        self.database.check_move(transaction, BranchMove::FastForward, (&clean, &catalog))?;
+        let act = (&*self.state.branch, BranchMove::FastForward);
+        self.database.check_move(transaction, act, (&clean, &catalog))?;
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
         let why = format!("merge {}: fast-forward", self.request.merge_in);

@@ -2,7 +2,10 @@
 //! below, commits that are made, refused and thinned by rule.
 
 pub(crate) mod automatic;
+mod branch_pattern;
 pub(crate) mod commit_policy;
+mod policy_fields;
+mod rule;
 pub(crate) mod thinning;
 
 pub use frond_db::inside::refs::policy::BranchPolicy;

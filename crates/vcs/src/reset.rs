@@ -50,7 +50,8 @@ impl Repository {
             }
             if !self.was_passed(&state, chunk)? {
                 let head = state.head_catalog(&**store)?;
-                self.check_move(transaction, BranchMove::Reset, (&head, &commit.catalog))?;
+                let act = (branch, BranchMove::Reset);
+                self.check_move(transaction, act, (&head, &commit.catalog))?;
             }
             let merge = waiting::remember(engine, transaction, &state)?;
             let why = format!("reset: moving to {target}");
@@ -101,7 +102,8 @@ impl Repository {
             {
                 state.refuse_protected(transaction, self, "a reset to what is not ahead")?;
             }
-            self.check_move(transaction, BranchMove::Reset, (&head, &past.catalog))?;
+            let act = (branch, BranchMove::Reset);
+            self.check_move(transaction, act, (&head, &past.catalog))?;
             let merge = waiting::remember(engine, transaction, &state)?;
             let before = state.working_catalog(engine, transaction.snapshot())?;
             let after = past.catalog;

@@ -103,14 +103,7 @@ impl Erase {
             return backend.close();
         }
         print(terminal, "were", answer.view())?;
-        match count_of(answer.view(), "chunksLeft") {
-            0 => writeln!(terminal, "nothing of it is left on the disk")?,
-            left => {
-                let left = counted(left, "chunk");
-                let hint = terminal.paint(Style::Accent, "frond gc --purge");
-                writeln!(terminal, "{left} are still read by a client; later run  {hint}")?;
-            }
-        }
+        print_left(terminal, answer.view())?;
         backend.close()
     }
 
@@ -158,6 +151,24 @@ fn print(terminal: &mut Terminal, were: &str, answer: Document<'_>) -> Result<()
     for (name, what) in [("branches", "branch"), ("tags", "tag"), ("remotes", "forgotten:")] {
         for each in array_of(answer, name).iter().filter_map(|each| each.as_str()) {
             writeln!(terminal, "  {what} {}", plain(each))?;
+        }
+    }
+    Ok(())
+}
+
+/// Says what is left of it on the disk, and for how long.
+fn print_left(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
+    let hint = terminal.paint(Style::Accent, "frond gc --purge");
+    match (count_of(answer, "chunksLeft"), count_of(answer, "underWay")) {
+        (0, 0) => writeln!(terminal, "nothing of it is left on the disk")?,
+        (0, count) => {
+            let count = counted(count, "operation");
+            let what = "that began before may hold it until they end; then run";
+            writeln!(terminal, "{count} {what}  {hint}")?;
+        }
+        (left, _) => {
+            let left = counted(left, "chunk");
+            writeln!(terminal, "{left} are still read by a client; later run  {hint}")?;
         }
     }
     Ok(())

@@ -50,7 +50,8 @@ fn a_commit_is_refused_and_reported() {
     server.stop();
     let before = log_of(&directory, "pre-commit");
     assert_eq!(before.lines().count(), 2, "{before}");
-    assert!(before.contains("\"branch\":\"main\",\"message\":\"second\"}"), "{before}");
+    let facts = "\"branch\":\"main\",\"message\":\"second\",\"commitId\":\"";
+    assert!(before.contains(facts), "{before}");
     assert!(log_of(&directory, "post-commit").contains("\"commitId\":\""));
     // In this process, too.
     frond_with(&directory, "import -d shop@sale -c items", "{\"_id\": 9}").ok();
@@ -62,6 +63,51 @@ fn a_commit_is_refused_and_reported() {
 
     let server = Server::start_with(&directory, "--no-hooks");
     frond(&directory, &format!("commit shop -m fourth --uri {}", server.address)).ok();
+    server.stop();
+}
+
+/// A writer goes on while the hook reads what is to be committed: just that becomes the commit, and
+/// the rest is what isn't committed. If another commit was first, or the hook says no, nothing is.
+#[test]
+fn what_was_judged_is_committed_and_nothing_else() {
+    let directory = shop();
+    let server = Server::start(&directory);
+    let uri = format!("--uri {}", server.address);
+    let insert = |name: &str, document: &str| {
+        frond_with(&directory, &format!("import -d {name} -c items {uri}"), document).ok();
+    };
+    let program = env!("CARGO_BIN_EXE_frond");
+    let export = format!("{program} export -d shop@$FROND_COMMIT -c items {uri}");
+    let late = "{\"_id\": 77, \"late\": 1}";
+    let import = format!("echo '{late}' | {program} import -d shop -c items {uri}");
+    let judge = format!("{import} >&2 || exit 9\n{export} > judged || exit 8\nexit 0");
+    hook(&directory, "pre-commit", &judge, 0o700);
+    insert("shop", "{\"_id\": 2}");
+    frond(&directory, &format!("commit shop -m judged {uri}")).ok();
+    let judged = fs::read_to_string(directory.path().join("judged")).unwrap();
+    assert_eq!(judged.lines().count(), 2, "{judged}");
+    let head = frond(&directory, &format!("export -d shop@HEAD -c items {uri}")).ok();
+    assert_eq!(head, judged);
+    let now = frond(&directory, &format!("export -d shop -c items {uri}")).ok();
+    assert!(now.contains("late") && now.lines().count() == 3, "{now}");
+    let status = frond(&directory, &format!("status shop {uri}")).ok();
+    assert!(status.contains("items"), "{status}");
+    // Another commit is first.
+    let other = format!("commit shop -m other --allow-empty {uri}");
+    let script = format!("[ -e ran ] && exit 0; touch ran; {program} {other} >&2");
+    hook(&directory, "pre-commit", &script, 0o700);
+    let error = frond(&directory, &format!("commit shop -m mine {uri}")).fails(1);
+    assert!(error.contains("has moved while the commit was judged"), "{error}");
+    let log = frond(&directory, &format!("log shop {uri}")).ok();
+    assert!(log.contains("other") && !log.contains("mine"), "{log}");
+    // Nothing is left of what was refused but what isn't committed.
+    hook(&directory, "pre-commit", "exit 1", 0o700);
+    insert("shop", "{\"_id\": 5}");
+    frond(&directory, &format!("commit shop -m refused {uri}")).fails(1);
+    hook(&directory, "pre-commit", "exit 0", 0o600);
+    frond(&directory, &format!("commit shop -m last {uri}")).ok();
+    let head = frond(&directory, &format!("export -d shop@HEAD -c items {uri}")).ok();
+    assert_eq!(head.lines().count(), 4, "{head}");
     server.stop();
 }
 
@@ -130,7 +176,7 @@ fn an_address_is_asked() {
     frond(&directory, commit).ok();
     let requested = requested.join().unwrap();
     assert!(requested[0].starts_with("POST /ask?it HTTP/1.1\r\n"), "{requested:?}");
-    assert!(requested[1].ends_with("\"message\":\"asked\"}\n"), "{requested:?}");
+    assert!(requested[1].contains("\"message\":\"asked\",\"commitId\":\""), "{requested:?}");
     // That it can't be asked is a refusal.
     assert!(frond(&directory, commit).fails(1).contains("refuses"));
     fs::write(&url, "ftp://127.0.0.1/\n").unwrap();

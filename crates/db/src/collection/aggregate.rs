@@ -39,6 +39,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
 use crate::reader::Reader;
+use crate::refs::erased::{self, EraseCount};
 use crate::transaction::not_in_transaction;
 
 /// The database as a pipeline's stages see it.
@@ -118,7 +119,7 @@ fn run_pipeline(
     let variables = variables.with_collation(collation).with_large(context.large.clone());
     pipeline.compute_constants(&variables)?;
     if let Some((output, _)) = pipeline.output() {
-        check_output(database, output.as_deref(), stages)?;
+        check_output(database, reader, output.as_deref(), stages)?;
     }
     let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
     if pipeline.is_source() {
@@ -267,7 +268,13 @@ fn searched_input(
 }
 
 /// Refuses a pipeline that writes its output where it can't be written.
-fn check_output(database: &Database, name: Option<&str>, stages: Array<'_>) -> Result<(), Error> {
+fn check_output(
+    database: &Database,
+    reader: &Reader<'_>,
+    name: Option<&str>,
+    stages: Array<'_>,
+) -> Result<(), Error> {
+    erased::refuse_gone(reader, database.repository_name(), database.target())?;
     if database.transaction().is_some() {
         return Err(not_in_transaction("a pipeline that writes its output"));
     }
@@ -555,7 +562,8 @@ impl Collections for Stages {
         let database = named_database(&self.database, database);
         database
             .and_then(|database| {
-                let documents = (documents, self.referring(&database));
+                let erases = EraseCount::at(&self.reader)?;
+                let documents = (documents, self.referring(&database), erases);
                 replace_collection(&database, collection, series, documents, Durability::Synced)
             })
             .map_err(|error| self.deferred.keep(error))
@@ -572,7 +580,8 @@ impl Collections for Stages {
         database
             .and_then(|database| {
                 let documents = (documents, self.referring(&database));
-                MergeInto { database: &database, collection, merge, durability: Durability::Synced }
+                let (erases, durability) = (EraseCount::at(&self.reader)?, Durability::Synced);
+                MergeInto { database: &database, collection, merge, durability, erases }
                     .run(documents)
             })
             .map_err(|error| self.deferred.keep(error))

@@ -2,7 +2,8 @@
 //!
 //! Documents are written in batches, each one transaction: a failure leaves what the batch and
 //! those before it wrote, as MongoDB does. A pipeline reads at one snapshot, so that it never meets
-//! its own writes.
+//! its own writes. What is erased meanwhile would come back from that snapshot: the next batch ends
+//! the pipeline ([`EraseCount`]).
 
 use frond_doc::pieces::{has_deepened, has_references, whole_bytes};
 use frond_doc::{DocumentBuf, normalise};
@@ -23,6 +24,7 @@ use crate::database::Database;
 use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::name;
+use crate::refs::erased::EraseCount;
 use crate::transact::Outcome;
 
 /// A transaction holds at most so many bytes of documents (or one document).
@@ -89,6 +91,8 @@ pub(crate) struct MergeInto<'a> {
     pub collection: &'a str,
     pub merge: &'a Merge,
     pub durability: Durability,
+    /// The count where the documents are read.
+    pub erases: EraseCount,
 }
 
 impl MergeInto<'_> {
@@ -97,7 +101,7 @@ impl MergeInto<'_> {
         &self,
         (documents, referring): (Documents<'_>, Referring),
     ) -> Result<(), Error> {
-        let MergeInto { database, collection, merge, durability } = *self;
+        let MergeInto { database, collection, merge, durability, .. } = *self;
         name::check_collection(database.repository_name(), collection)?;
         let found = Catalog::of(&database.reader(), database).collection(collection)?;
         if found.is_some_and(|found| found.series.is_some()) {
@@ -145,10 +149,11 @@ impl MergeInto<'_> {
 
     /// Writes a batch, all of it whatever fails; then fails with what failed first.
     fn write(&self, batch: &[Merged]) -> Result<(), Error> {
-        let MergeInto { database, collection, merge, durability } = *self;
+        let MergeInto { database, collection, merge, durability, erases } = *self;
         let branch = database.writable_branch()?;
         let scope = Scope::collection(database.repository_name(), branch, collection);
         let failed = database.transact(scope, LatchMode::Writer, durability, |transaction| {
+            erases.check(database.frond().engine(), transaction)?;
             let mut writer = CollectionWriter::open(transaction, database, branch, collection)?;
             let mut failed = None;
             for (position, merged) in batch.iter().enumerate() {

@@ -5,7 +5,8 @@
 //!    validator, and the trees of indexes built. Values that documents have references for are
 //!    there already: the cost follows the change, not the copy.
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and
-//!    drops the old ones. It conflicts with every concurrent write to the collection.
+//!    drops the old ones. It conflicts with every concurrent write to the collection, and ends
+//!    where something was erased since the documents were read ([`EraseCount`]).
 //!
 //! The collection keeps its options and indexes, as MongoDB's `$out` does. Should they have changed
 //! meanwhile, the second step asks for the first again.
@@ -36,12 +37,18 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::large;
 use crate::name;
+use crate::reader::Reader;
+use crate::refs::erased::EraseCount;
 use crate::rewritten::{Rewriting, record_rewrite};
 use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::timeseries::options::{OPTION, check, kept};
 use crate::timeseries::{Series, lie_alike};
 use crate::transact::Outcome;
+
+/// The number of documents after which it is asked whether something was erased: one that is bound
+/// to end holds what was erased for no longer.
+const CHECK_EVERY: usize = 1_024;
 
 /// Documents in a tree that no reader sees, which are to be a collection's.
 pub(in crate::collection) struct StagedDocuments<'a> {
@@ -50,6 +57,9 @@ pub(in crate::collection) struct StagedDocuments<'a> {
     name: &'a str,
     documents: Tree,
 }
+
+/// Documents, the kind of references that they have, and the count of erases where they are read.
+pub(in crate::collection) type ReadDocuments<'a> = (Documents<'a>, Referring, EraseCount);
 
 /// The trees that were made for staged documents, for a collection with these options, if there is
 /// one.
@@ -66,7 +76,7 @@ pub(crate) fn replace_collection(
     database: &Database,
     collection: &str,
     series: Option<Document<'_>>,
-    (documents, referring): (Documents<'_>, Referring),
+    (documents, referring, erases): ReadDocuments<'_>,
     durability: Durability,
 ) -> Result<(), Error> {
     name::check_collection(database.repository_name(), collection)?;
@@ -78,7 +88,10 @@ pub(crate) fn replace_collection(
     // names them.
     let _session = database.frond().engine().store().session();
     let mut moving = ReferenceTranslator::new(database, referring, durability);
-    for document in documents {
+    for (position, document) in documents.enumerate() {
+        if position % CHECK_EVERY == 0 {
+            erases.check_at(&Reader::now(database.frond().engine()))?;
+        }
         let document = moving.document(document?)?;
         let document = normalise::for_insert(&document, || database.frond().new_object_id())?;
         check_size(database, whole_bytes(document.view()))?;
@@ -86,7 +99,7 @@ pub(crate) fn replace_collection(
         content.add(&document)?;
     }
     moving.flush()?;
-    replace_content(database, collection, made, content, durability)
+    replace_content(database, collection, made, (content, erases), durability)
 }
 
 /// Returns the time series that a collection is, or becomes with the options that it is made with.
@@ -119,7 +132,7 @@ fn replace_content(
     database: &Database,
     collection: &str,
     made: Option<DocumentBuf>,
-    content: Content<'_>,
+    (content, erases): (Content<'_>, EraseCount),
     durability: Durability,
 ) -> Result<(), Error> {
     let series = content.series().cloned();
@@ -152,6 +165,7 @@ fn replace_content(
         let built = Built { options, made: made.clone(), indexes };
         let scope = Scope::collection(database.repository_name(), branch, collection);
         let swapped = database.transact(scope, LatchMode::Replacer, durability, |transaction| {
+            erases.check(database.frond().engine(), transaction)?;
             let done = staged.swap_in(transaction, branch, &built)?;
             Ok(Outcome::commit_if(done, done))
         })?;

@@ -37,6 +37,7 @@ use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::name::{DatabaseName, VersionName};
 use crate::reader::Reader;
+use crate::refs::erased::EraseCount;
 use crate::refs::history::{self, HEAD, WORKING};
 use crate::refs::revision::{self, commit_by, timestamp};
 use crate::refs::{branch_ref, repository, tag};
@@ -156,7 +157,7 @@ fn snapshot_of(
         })
     };
     stopped?;
-    found.map_err(|error| match error {
+    let found = found.map_err(|error| match error {
         RebuildError::Gone { from } => {
             gone(frond, reader, (database, revision), from).unwrap_or_else(|error| error)
         }
@@ -169,7 +170,18 @@ fn snapshot_of(
         }
         RebuildError::Interrupted => Error::internal("a request was stopped without a reason"),
         RebuildError::Engine(error) => error.into(),
-    })
+    })?;
+    refuse_erased(reader, &found)?;
+    Ok(found)
+}
+
+/// Refuses a moment before the last erase, which may show what was erased.
+fn refuse_erased(reader: &Reader<'_>, moment: &Snapshot) -> Result<(), Error> {
+    if EraseCount::at(&Reader::at(moment.clone()))? == EraseCount::at(reader)? {
+        return Ok(());
+    }
+    let message = "something was erased since: moments before that can't be read any more";
+    Err(Error::invalid(Code::SnapshotTooOld, message))
 }
 
 /// Whether a Sequence is visible here. A member that follows waits for it, unless no clock has come

@@ -182,6 +182,11 @@ pub fn erased_key(database: &str, id: &[u8]) -> Bytes {
     key(b'e', &[database.as_bytes(), id])
 }
 
+/// The key of how often something was erased in the data directory.
+pub(crate) fn erase_count_key() -> Bytes {
+    key(b'z', &[])
+}
+
 /// The key of a database that was dropped at `sequence`.
 pub fn dropped_key(database: &str, sequence: u64) -> Bytes {
     key(b't', &[database.as_bytes(), &sequence.to_be_bytes()])

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use frond_db::{Error, ReclaimOptions};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
-use frond_vcs::EraseRequest;
+use frond_vcs::{EraseRequest, Erased};
 
 use crate::commands::{gc, reply};
 use crate::replica::Replica;
@@ -17,6 +17,8 @@ use crate::request::{Answer, Request};
 
 /// The time that the members have to remove it from their disks before the laggards are reported.
 const MEMBERS_WAIT: Duration = Duration::from_secs(60);
+/// The time that what began before has to end before it is reported.
+const OTHERS_WAIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Erases, then removes dead chunks from every pack, and reports whether all of it went.
@@ -42,6 +44,9 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     let database = request.database()?;
     let erased = database.erase(&erase)?;
+    if !erase.dry_run {
+        request.server.profiler.note_erased();
+    }
     let mut answer = DocumentBuilder::new();
     answer.append("documents", reply::number(erased.documents)).begin_array("commits");
     for (old, new) in &erased.commits {
@@ -60,7 +65,9 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.end();
     }
     if !erase.dry_run {
+        await_others(request, &erased)?;
         let left = remove(request)?;
+        answer.append("underWay", reply::number(erased.under_way() as u64));
         answer.append("chunksLeft", reply::number(database.erased_left(&erased)?));
         if request.server.replica.is_some() {
             answer.begin_array("membersLeft");
@@ -71,6 +78,16 @@ pub fn run(request: &Request<'_>) -> Answer {
         }
     }
     Ok(answer)
+}
+
+/// Waits for what began before the erase: it may hold what was erased, if only to fail with it.
+fn await_others(request: &Request<'_>, erased: &Erased) -> Result<(), Error> {
+    let until = Instant::now() + OTHERS_WAIT;
+    while 0 < erased.under_way() && Instant::now() < until {
+        request.operation.interrupt().check()?;
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
 }
 
 /// Removes what is dead from the disk, on all members of a set. Returns those that aren't known to

@@ -63,12 +63,21 @@ pub fn commit(request: &Request<'_>) -> Answer {
     let branch = database.branch().unwrap_or_default().to_owned();
     let facts = vec![("branch", branch), ("message", message.unwrap_or_default().to_owned())];
     let mut occasion = occasion(request, Act::Commit, facts);
-    request.server.hooks.before(&occasion)?;
-    let commit = database.commit_as(&commit)?;
+    let hooks = &request.server.hooks;
+    let made = if hooks.judge(Act::Commit) {
+        // It reads what it judges by the commit's id: what is written meanwhile is another change.
+        let made = database.commit_to_judge(&commit)?;
+        occasion.facts.push(("commitId", made.id().to_string()));
+        hooks.before(&occasion)?;
+        database.commit_judged(&made)?
+    } else {
+        let made = database.commit_as(&commit)?;
+        occasion.facts.push(("commitId", made.id.to_string()));
+        made
+    };
     let mut answer = DocumentBuilder::new();
-    append_commit(&mut answer, &commit, database.branch());
-    occasion.facts.push(("commitId", commit.id.to_string()));
-    request.server.hooks.after(&occasion, &mut answer);
+    append_commit(&mut answer, &made, database.branch());
+    hooks.after(&occasion, &mut answer);
     Ok(answer)
 }
 

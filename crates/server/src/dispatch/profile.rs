@@ -245,10 +245,19 @@ fn statement_command(operation: &Operation, statement: &Statement<'_>) -> Docume
     command.build()
 }
 
+/// The command that erases.
+const ERASE: &str = "frondErase";
+
 /// Records something in its database. What can't be recorded there (the disk is full, the branch is
 /// closed) is recorded nowhere: the operation is over. Nor are those after it, for a while.
 fn insert_entry(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 2]>) {
     if server.profiler.is_paused() {
+        return;
+    }
+    // What an erase emptied would get what its other commands carried; it is itself recorded.
+    let operation = deed.operation;
+    let is_erase = operation.command == ERASE;
+    if !is_erase && server.profiler.has_erased_since(operation.started()) {
         return;
     }
     let Ok(database) = server.frond.database(deed.database()) else { return };

@@ -18,6 +18,7 @@
 //! all of them. When a chunk moves to another pack, its note stays behind, and 1 protects it, too.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -34,6 +35,34 @@ const YOUNG_COUNT_MAX: usize = 1024;
 pub struct Session {
     sessions: Arc<Sessions>,
     number: u64,
+}
+
+/// The moment at which a session began, among those of its store.
+#[derive(Clone)]
+pub struct SessionMoment {
+    sessions: Arc<Sessions>,
+    number: u64,
+}
+
+impl Session {
+    /// When it began.
+    pub fn moment(&self) -> SessionMoment {
+        SessionMoment { sessions: Arc::clone(&self.sessions), number: self.number }
+    }
+}
+
+impl SessionMoment {
+    /// Returns how many sessions are open that began before: what they protect may be older than
+    /// this moment.
+    pub fn older_count(&self) -> usize {
+        self.sessions.state().open.range(..self.number).count()
+    }
+}
+
+impl fmt::Debug for SessionMoment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionMoment").field(&self.number).finish()
+    }
 }
 
 impl Drop for Session {

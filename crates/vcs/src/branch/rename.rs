@@ -56,6 +56,7 @@ impl Repository {
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
             transaction.validate(TreeId::SYSTEM, system::tag_key(repository, new));
             state.record_unread(engine, transaction, EventKind::DropDatabase);
+            self.check_named(transaction, (Some(old), new), state.head_chunk())?;
             self.move_policy(transaction, old, new)?;
             commit_policy::rename_branch(engine, transaction, repository, (old, new))?;
             reflog::rename(engine, transaction, repository, (old, new))?;

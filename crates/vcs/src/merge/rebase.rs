@@ -60,7 +60,8 @@ impl Repository {
             let own = self.own_commits(&state, onto_chunk)?;
             let catalog = history::load(&**engine.store(), onto_chunk)?.catalog;
             if own.is_empty() {
-                self.check_move(transaction, BranchMove::FastForward, (&clean, &catalog))?;
+                let act = (branch, BranchMove::FastForward);
+                self.check_move(transaction, act, (&clean, &catalog))?;
             }
             let replay = Replay {
                 database: self,

@@ -6,11 +6,12 @@
 //! ```text
 //! everySeconds: 3600          commit what changed, so often
 //! changedBytes: 10000000      commit once about so much was written
-//! branches: ["main"]          only these; otherwise every branch
+//! branches: ["main", "release/*"]   only these; otherwise every branch
 //! author: "robot"             of these commits
 //! message: "{branch}: {changes} documents"
 //! thin: [{olderThanSeconds: 86400, keepEverySeconds: 3600}]
-//! rules: [{name: "prices", collection: "items", documents: {price: {$gt: 0}}, changes: {...}}]
+//! rules: [{name: "prices", collection: "items", branches: ["main", "release/**"],
+//!          documents: {price: {$gt: 0}}, changes: {...}}]
 //! ```
 //!
 //! `rules` are validators that run on a commit's difference from its first parent, however it is
@@ -18,7 +19,10 @@
 //! a commit that was here already (a merge or a push that is a fast-forward), they run on what that
 //! changes as a whole, as they would for a merge's commit. `documents` is a filter that each
 //! document must pass which was added or changed, `changes` one that each row of `$diff` must pass.
-//! They cost what the difference does.
+//! They cost what the difference does. A rule holds on every branch, or on those that its patterns
+//! name ([`branch_pattern`](super::branch_pattern)); on a branch that comes to have such a name (one
+//! that is made, renamed or pushed) its whole content is judged, as if it were added. A rule judges
+//! the same change the same way each time: one that asks for chance is refused when it is set.
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
 
@@ -27,22 +31,20 @@ use frond_db::inside::refs::format;
 use frond_db::inside::{
     Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_variables, refs, system,
 };
-use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, extended_json};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::expression::Variables;
-use frond_query::{Code, Filter};
 use frond_store::ChunkHash;
 use frond_tree::{Tree, Value as TreeValue};
 
 use crate::diff::changed_collections;
+use crate::policy::branch_pattern::{self, BranchPattern};
+use crate::policy::policy_fields::{check_fields, list, positive, text, wrong};
+use crate::policy::rule::{Rule, Violations};
 use crate::refs::branch_move::BranchMove;
 use crate::repository::Repository;
 use crate::{CollectionChange, DiffDetail, DiffRow, history};
 
-/// Rules of a policy, and tiers of thinning, at most.
-const PARTS_MAX: usize = 100;
-/// Violations that one error names.
-const VIOLATIONS_NAMED_MAX: usize = 20;
 /// Words in braces that a message may hold.
 const PLACEHOLDERS: &[&str] = &["database", "branch", "reason", "changes", "collections"];
 /// The message of a commit whose policy has none.
@@ -57,7 +59,7 @@ pub struct CommitPolicy {
     /// Commit once about so many bytes were written.
     pub(crate) changed_bytes: Option<u64>,
     /// Only these branches.
-    pub(crate) branches: Option<Vec<String>>,
+    branches: Option<Vec<BranchPattern>>,
     pub(crate) author: Option<String>,
     pub(crate) message: String,
     /// Youngest first.
@@ -73,59 +75,15 @@ pub(crate) struct Tier {
     pub every_millis: i64,
 }
 
-/// A validator of differences.
-#[derive(Clone, Debug)]
-struct Rule {
-    name: String,
-    collection: String,
-    documents: Option<Filter>,
-    changes: Option<Filter>,
-}
-
-fn wrong(what: impl std::fmt::Display) -> Error {
-    Error::invalid(Code::BadValue, format!("the commit policy: {what}"))
-}
-
-/// A positive whole number that a policy has under `name`.
-fn positive(document: Document<'_>, name: &str) -> Result<Option<i64>, Error> {
-    match document.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_integer() {
-            Some(number) if 0 < number => Ok(Some(number)),
-            _ => Err(wrong(format_args!("{name} must be a number above 0"))),
-        },
-    }
-}
-
-fn text(document: Document<'_>, name: &str) -> Result<Option<String>, Error> {
-    match document.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.to_owned())),
-        Some(_) => Err(wrong(format_args!("{name} must be a string"))),
-    }
-}
-
-fn list<'a>(document: Document<'a>, name: &str) -> Result<Option<Array<'a>>, Error> {
-    match document.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Array(list)) if list.iter().count() <= PARTS_MAX => Ok(Some(list)),
-        Some(_) => Err(wrong(format_args!("{name} must be an array of at most {PARTS_MAX}"))),
-    }
-}
-
-fn check_fields(document: Document<'_>, known: &[&str]) -> Result<(), Error> {
-    match document.iter().find(|(name, _)| !known.contains(name)) {
-        Some((name, _)) => Err(wrong(format_args!("{name} is none of {}", known.join(", ")))),
-        None => Ok(()),
-    }
-}
-
 impl CommitPolicy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// `BadValue` that names what is wrong; what is wrong with a filter.
+    /// `BadValue` that names what is wrong, chance in a rule, too; what is wrong with a filter.
     pub fn parse(document: Document<'_>, now_millis: i64) -> Result<CommitPolicy, Error> {
+        for rule in list(document, "rules")?.iter().flat_map(|list| list.iter()) {
+            Rule::refuse_chance(rule)?;
+        }
         CommitPolicy::parse_for(document, &Variables::new(now_millis, None)?)
     }
 
@@ -134,11 +92,7 @@ impl CommitPolicy {
         let known =
             ["author", "branches", "changedBytes", "everySeconds", "message", "rules", "thin"];
         check_fields(document, &known)?;
-        let mut branches = None;
-        for branch in list(document, "branches")?.iter().flat_map(|list| list.iter()) {
-            let branch = branch.as_str().ok_or_else(|| wrong("branches must be strings"))?;
-            branches.get_or_insert_with(Vec::new).push(branch.to_owned());
-        }
+        let branches = branch_pattern::list_of(document)?;
         let mut rules = Vec::new();
         for rule in list(document, "rules")?.iter().flat_map(|list| list.iter()) {
             rules.push(Rule::parse(rule, variables)?);
@@ -170,11 +124,11 @@ impl CommitPolicy {
     /// Whether it makes commits of this branch.
     pub(crate) fn commits(&self, branch: &str) -> bool {
         let is_automatic = self.every_millis.is_some() || self.changed_bytes.is_some();
-        let is_named = |names: &Vec<String>| names.iter().any(|name| name == branch);
+        let is_named = |names: &Vec<BranchPattern>| names.iter().any(|it| it.matches(branch));
         is_automatic && self.branches.as_ref().is_none_or(is_named)
     }
 
-    /// Checks what `subject`, which makes `to` of `from`, changes.
+    /// Checks what `subject`, which makes `to` of `from`, changes by the rules that are `meant`.
     ///
     /// # Errors
     /// `DocumentValidationFailure` (121) that names the rule and documents.
@@ -182,16 +136,17 @@ impl CommitPolicy {
         &self,
         database: &Repository,
         subject: &str,
-        from: &Tree,
-        to: &Tree,
+        (from, to): (&Tree, &Tree),
+        meant: impl Fn(&Rule) -> bool,
     ) -> Result<(), Error> {
-        if self.rules.is_empty() || from.root == to.root {
+        let meant: Vec<&Rule> = self.rules.iter().filter(|rule| meant(rule)).collect();
+        if meant.is_empty() || from.root == to.root {
             return Ok(());
         }
         let store = database.frond().engine().store();
         for changed in changed_collections(store, from, to)? {
             let rules: Vec<&Rule> =
-                self.rules.iter().filter(|rule| rule.collection == changed.name).collect();
+                meant.iter().copied().filter(|rule| rule.collection == changed.name).collect();
             if rules.is_empty() {
                 continue;
             }
@@ -242,100 +197,6 @@ impl Tier {
     }
 }
 
-impl Rule {
-    fn parse(rule: Value<'_>, variables: &Variables) -> Result<Rule, Error> {
-        let rule = rule.as_document().ok_or_else(|| wrong("rules must hold documents"))?;
-        check_fields(rule, &["name", "collection", "documents", "changes"])?;
-        let filter = |name: &str| match rule.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Document(filter)) => {
-                Ok(Some(Filter::parse(filter)?.with_variables(variables.clone())))
-            }
-            Some(_) => Err(wrong(format_args!("{name} of a rule must be a filter"))),
-        };
-        let named = |name: &str| {
-            text(rule, name)?.ok_or_else(|| wrong(format_args!("a rule needs a {name}")))
-        };
-        let rule = Rule {
-            name: named("name")?,
-            collection: named("collection")?,
-            documents: filter("documents")?,
-            changes: filter("changes")?,
-        };
-        if rule.documents.is_none() && rule.changes.is_none() {
-            return Err(wrong(format_args!("rule {} has no filter", rule.name)));
-        }
-        Ok(rule)
-    }
-
-    fn check(&self, row: &DiffRow, violations: &mut Violations) -> Result<(), Error> {
-        let DiffDetail::Document { from, to } = &row.detail else { return Ok(()) };
-        if let (Some(filter), Some(to)) = (&self.documents, to)
-            && !filter.try_matches(to.view())?
-        {
-            violations.add(self, to, Some(filter.failure_details(to.view())));
-            return Ok(());
-        }
-        if let Some(filter) = &self.changes
-            && !filter.try_matches(row.to_row(true).view())?
-            && let Some(any) = to.as_ref().or(from.as_ref())
-        {
-            violations.add(self, any, None);
-        }
-        Ok(())
-    }
-}
-
-/// Documents that broke rules.
-#[derive(Default)]
-struct Violations {
-    count: u64,
-    /// The first of them: rule, document's `_id` and why.
-    named: Vec<DocumentBuf>,
-}
-
-impl Violations {
-    fn add(&mut self, rule: &Rule, document: &DocumentBuf, why: Option<DocumentBuf>) {
-        self.count += 1;
-        if VIOLATIONS_NAMED_MAX <= self.named.len() {
-            return;
-        }
-        let mut violation = DocumentBuilder::new();
-        violation.append("rule", Value::String(&rule.name));
-        violation.append("failingDocumentId", document.get("_id").unwrap_or(Value::Null));
-        if let Some(why) = &why {
-            violation.append("details", Value::from(why));
-        }
-        self.named.push(violation.build());
-    }
-
-    fn refuse(&self, subject: &str, namespace: &str) -> Result<(), Error> {
-        let Some(first) = self.named.first() else { return Ok(()) };
-        let rule = first.get("rule").and_then(|rule| rule.as_str()).unwrap_or_default();
-        let message = format!(
-            "{subject} breaks rule {rule} of the commit policy: {} documents of {namespace}, the \
-             first with _id {}",
-            self.count,
-            shown(first.get("failingDocumentId").unwrap_or(Value::Null))
-        );
-        let mut details = DocumentBuilder::new();
-        details.begin_document("errInfo").begin_array("violations");
-        for violation in &self.named {
-            details.push(Value::from(violation));
-        }
-        details.end().end();
-        let error = Error::invalid(Code::DocumentValidationFailure, message);
-        Err(error.with_details(details.build()))
-    }
-}
-
-/// A value as JSON shows it.
-fn shown(value: Value<'_>) -> String {
-    let mut text = String::new();
-    extended_json::write_value(value, extended_json::Form::Relaxed, &mut text);
-    text
-}
-
 /// The policy that `database` has, its rules to be checked for a request with these variables.
 fn read_for(
     reader: &Reader<'_>,
@@ -362,37 +223,60 @@ pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<Docum
     bytes.map(system::record).transpose()
 }
 
-/// Has the policy of `database`, where it lists the branch `old`, list `new` instead: its name from
-/// `transaction` on.
+/// Has the policy of `database`, where it or a rule lists the branch `old`, list `new` instead: its
+/// name from `transaction` on. Patterns stay.
 pub(crate) fn rename_branch(
     engine: &Engine,
     transaction: &mut Transaction,
     database: &str,
-    (old, new): (&str, &str),
+    names: (&str, &str),
 ) -> Result<(), Error> {
     let key = system::commit_policy_key(database);
     transaction.validate(TreeId::SYSTEM, key.clone());
     let Some(policy) = stored(&Reader::within(engine, transaction), database)? else {
         return Ok(());
     };
-    let is_old = |branch: Value<'_>| branch.as_str() == Some(old);
-    let listed = policy.get("branches").and_then(|branches| branches.as_array());
-    if !listed.is_some_and(|listed| listed.iter().any(is_old)) {
-        return Ok(());
-    }
     let mut renamed = DocumentBuilder::new();
     for (field, value) in policy.iter() {
-        let Some(branches) = value.as_array().filter(|_| field == "branches") else {
-            renamed.append(field, value);
+        let Some(rules) = value.as_array().filter(|_| field == "rules") else {
+            append_renamed(&mut renamed, (field, value), names);
             continue;
         };
         renamed.begin_array(field);
-        for branch in branches.iter() {
-            renamed.push(if is_old(branch) { Value::String(new) } else { branch });
+        for rule in rules.iter() {
+            let Some(rule) = rule.as_document() else {
+                renamed.push(rule);
+                continue;
+            };
+            renamed.push_begin_document();
+            rule.iter().for_each(|field| append_renamed(&mut renamed, field, names));
+            renamed.end();
         }
         renamed.end();
     }
-    Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(renamed.build().into_bytes()))?)
+    let renamed = renamed.build();
+    if renamed.as_bytes() == policy.as_bytes() {
+        return Ok(());
+    }
+    Ok(transaction.put(TreeId::SYSTEM, key, TreeValue::inline(renamed.into_bytes()))?)
+}
+
+/// Appends a field of a policy or a rule, with the branch's new name if it is a list of branches.
+fn append_renamed(
+    renamed: &mut DocumentBuilder,
+    (field, value): (&str, Value<'_>),
+    (old, new): (&str, &str),
+) {
+    let Some(branches) = value.as_array().filter(|_| field == "branches") else {
+        renamed.append(field, value);
+        return;
+    };
+    renamed.begin_array(field);
+    for branch in branches.iter() {
+        let is_old = branch.as_str() == Some(old);
+        renamed.push(if is_old { Value::String(new) } else { branch });
+    }
+    renamed.end();
 }
 
 impl Repository {
@@ -445,14 +329,37 @@ impl Repository {
     pub(crate) fn check_move(
         &self,
         transaction: &mut Transaction,
-        act: BranchMove,
-        (from, to): (&Tree, &Tree),
+        (branch, act): (&str, BranchMove),
+        trees: (&Tree, &Tree),
     ) -> Result<(), Error> {
-        let policy = self.validated_policy(transaction)?;
-        policy.map_or(Ok(()), |policy| policy.check(self, act.name(), from, to))
+        let Some(policy) = self.validated_policy(transaction)? else { return Ok(()) };
+        policy.check(self, act.name(), trees, |rule| rule.holds_on(branch))
     }
 
-    /// As `check_move`, for commits that came from elsewhere, each against its first parent;
+    /// Checks the whole content of a branch that comes to be called `branch`, at a commit, by the
+    /// rules that name such branches, but for those that held on it under the name `before`.
+    ///
+    /// # Errors
+    /// As `check_move`.
+    pub(crate) fn check_named(
+        &self,
+        transaction: &mut Transaction,
+        (before, branch): (Option<&str>, &str),
+        head: Option<ChunkHash>,
+    ) -> Result<(), Error> {
+        let Some(policy) = self.validated_policy(transaction)? else { return Ok(()) };
+        let Some(head) = head else { return Ok(()) };
+        let store = &**self.frond().engine().store();
+        let content = history::load(store, head)?.catalog;
+        let empty = Tree::empty(store, content.format)?;
+        let subject = format!("what branch {branch} would have");
+        policy.check(self, &subject, (&empty, &content), |rule| {
+            let held = before.is_some_and(|before| rule.holds_on(before));
+            rule.names_branches() && rule.holds_on(branch) && !held
+        })
+    }
+
+    /// As `check_move`, for commits that came from elsewhere to a branch, each against its first parent;
     /// against nothing, if it has none or that isn't here.
     ///
     /// # Errors
@@ -460,6 +367,7 @@ impl Repository {
     pub(crate) fn check_commits(
         &self,
         transaction: &mut Transaction,
+        branch: &str,
         commits: &[ChunkHash],
     ) -> Result<(), Error> {
         let Some(policy) = self.validated_policy(transaction)? else { return Ok(()) };
@@ -476,7 +384,8 @@ impl Repository {
                 before = history::load(&**store, *parent)?.catalog;
             }
             let subject = format!("commit {}", format::id_of(*hash));
-            policy.check(self, &subject, &before, &commit.catalog)?;
+            let trees = (&before, &commit.catalog);
+            policy.check(self, &subject, trees, |rule| rule.holds_on(branch))?;
         }
         Ok(())
     }
@@ -499,6 +408,8 @@ impl Repository {
 
 #[cfg(test)]
 mod tests {
+    use frond_doc::extended_json;
+
     use super::*;
 
     fn parse(text: &str) -> Result<CommitPolicy, Error> {
@@ -530,8 +441,32 @@ mod tests {
             r#"{"rules": [{"name": "r", "collection": "c"}]}"#,
             r#"{"rules": [{"name": "r", "documents": {}}]}"#,
             r#"{"rules": [{"name": "r", "collection": "c", "documents": {"a": {"$no": 1}}}]}"#,
+            r#"{"branches": [""]}"#,
+            r#"{"rules": [{"name": "r", "collection": "c", "branches": 1, "documents": {}}]}"#,
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn rules_by_chance_are_refused_when_they_are_set() {
+        for (filters, operator) in [
+            (r#""documents": {"$expr": {"$lt": [{"$rand": {}}, "$a"]}}"#, "$rand"),
+            (r#""documents": {"$or": [{"a": 1}, {"$sampleRate": 0.25}]}"#, "$sampleRate"),
+            (r#""changes": {"$expr": {"$gt": [{"$add": [1, {"$rand": {}}]}, 1]}}"#, "$rand"),
+        ] {
+            let text = format!(r#"{{"rules": [{{"name": "odd", "collection": "c", {filters}}}]}}"#);
+            let error = parse(&text).unwrap_err();
+            assert_eq!(error.code, frond_query::Code::BadValue, "{text}");
+            assert!(error.message.contains("rule odd asks"), "{error}");
+            assert!(error.message.contains(operator), "{error}");
+            // One that was set before goes on.
+            let stored = extended_json::parse(&text).expect("a document");
+            let variables = Variables::new(0, None).expect("none");
+            assert!(CommitPolicy::parse_for(stored.view(), &variables).is_ok());
+        }
+        let literal = r#"{"rules": [{"name": "r", "collection": "c", "documents":
+            {"$expr": {"$ne": ["$a", {"$literal": {"$rand": 1}}]}}}]}"#;
+        assert!(parse(literal).is_ok());
     }
 }

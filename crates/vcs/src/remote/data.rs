@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use frond_db::inside::refs::{self, format};
+use frond_db::inside::refs::{self, erased, format};
 use frond_db::inside::{
     BranchRef, Commit, Error, Frond, Outcome, Reader, RepositoryRecord, TreeRef, system,
 };
@@ -24,6 +24,9 @@ use crate::remote::mend::has_intact;
 use crate::remote::{RefUpdate, Remote, RemoteState, admit};
 use crate::repository::Repository;
 use crate::state::BranchState;
+
+/// Commits that are read together to be registered.
+const REGISTER_BATCH: usize = 1_000;
 
 /// A database of another data directory.
 pub struct DataRemote {
@@ -139,7 +142,7 @@ impl Remote for DataRemote {
             ensure_repository(database, transaction, update.salt, &update.default_branch)?;
             let new = unknown(database, transaction, &update.commits)?;
             register(database, transaction, &update.commits)?;
-            database.check_commits(transaction, &new)?;
+            database.check_commits(transaction, &update.branch, &new)?;
             for (tag, _) in &update.tags {
                 let is_taken = {
                     let reader = Reader::within(self.frond.engine(), transaction);
@@ -209,15 +212,24 @@ fn unknown(
     Ok(unknown)
 }
 
-/// Registers commits that came.
+/// Registers commits that came. With one that was erased here, all are refused: the transaction
+/// passes its database's latch, which an erase closes, so that none comes in beside it.
 pub(crate) fn register(
     database: &Repository,
     transaction: &mut Transaction,
     commits: &[ChunkHash],
 ) -> Result<(), Error> {
-    let store = database.frond().engine().store();
-    for hash in commits {
-        commit::register(transaction, database.repository_name(), &store.get(*hash)?)?;
+    let (name, engine) = (database.repository_name(), database.frond().engine());
+    for batch in commits.chunks(REGISTER_BATCH) {
+        let chunks = engine.store().get_many(batch)?;
+        let mut named = Vec::with_capacity(chunks.len());
+        for chunk in &chunks {
+            named.push((chunk.hash(), Commit::decode(chunk)?.parents));
+        }
+        erased::refuse(&Reader::within(engine, transaction), name, named)?;
+        for chunk in &chunks {
+            commit::register(transaction, name, chunk)?;
+        }
     }
     Ok(())
 }
@@ -261,8 +273,11 @@ fn move_branch(
     }
     let catalog: Tree = history::load(store, update.new)?.catalog;
     debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
-    if is_there && !is_new {
-        database.check_move(transaction, BranchMove::FastForward, (&before, &catalog))?;
+    if !is_there {
+        database.check_named(transaction, (None, &*update.branch), Some(update.new))?;
+    } else if !is_new {
+        let act = (&*update.branch, BranchMove::FastForward);
+        database.check_move(transaction, act, (&before, &catalog))?;
     }
     let adoption = Adoption { head: catalog, before, after: catalog };
     state.adopt(engine, transaction, &adoption)?;

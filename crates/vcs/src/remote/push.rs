@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use frond_db::inside::refs::{self, format, shallow};
+use frond_db::inside::refs::{self, erased, format, shallow};
 use frond_db::inside::{
     Commit, CommitId, Error, ErrorKind, LatchMode, Outcome, Reader, Scope, system,
 };
@@ -190,6 +190,7 @@ impl Repository {
             if is_there {
                 break;
             }
+            self.refuse_erased(&commits)?;
             match remote.update(update) {
                 // A server that was killed meanwhile lost what it hadn't synced.
                 Err(error) if error.kind == ErrorKind::Unavailable && attempt < ATTEMPTS_MAX => {}
@@ -200,6 +201,12 @@ impl Repository {
             }
         }
         Ok((sent, mended))
+    }
+
+    /// Refuses to have refs name commits that were erased while they were sent.
+    fn refuse_erased(&self, commits: &[Chunk]) -> Result<(), Error> {
+        let named = commits.iter().map(|chunk| (chunk.hash(), Vec::new()));
+        erased::refuse(&self.reader(), self.repository_name(), named)
     }
 
     /// The commits that lead to `tip`, the oldest first, and the parents that a shallow clone
@@ -319,6 +326,13 @@ impl Repository {
         let scope = Scope::branch(name, "");
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             transaction.validate(TreeId::SYSTEM, system::repository_key(name));
+            let known = {
+                let reader = Reader::within(self.frond().engine(), transaction);
+                refs::commit_chunk(&reader, name, &format::id_of(head))?
+            };
+            if known != Some(head) {
+                return Ok(Outcome::Discard(())); // Erased meanwhile: it must not be kept.
+            }
             let tracked = TagInfo {
                 name: format!("{remote}/{branch}"),
                 commit: format::id_of(head),

@@ -9,6 +9,7 @@ mod cost;
 mod crash;
 mod criss_cross;
 mod erase;
+mod erase_beside;
 mod everything;
 mod handover;
 mod held_back;

@@ -163,6 +163,54 @@ fn a_policy_that_lists_a_branch_goes_with_its_renaming() {
     assert_eq!(policy.to_document(), &extended_json::parse(expected).unwrap());
 }
 
+/// A rule holds on the branches that its patterns name, however a branch comes to what breaks it or
+/// to such a name; and on no other.
+#[test]
+fn rules_hold_on_the_branches_that_they_name() {
+    let (_, _, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    main.commit("first", "").unwrap();
+    set(
+        &main,
+        r#"{"rules": [{"name": "priced", "collection": "items", "branches": ["release/*", "live"],
+                       "documents": {"price": {"$gt": 0}}}]}"#,
+    );
+    let cheap = || item(2, -1);
+    put(&main, "items", &cheap()).unwrap();
+    main.commit("cheap", "").expect("it isn't ruled");
+    for name in ["release/1", "live"] {
+        refused(main.create_branch(name, None), Code::DocumentValidationFailure);
+        main.create_branch(name, Some("main~1")).expect("it was right then");
+        let ruled = shop(&frond, name);
+        refused(merge(&ruled, "main"), Code::DocumentValidationFailure);
+        refused(ruled.reset(Some("main"), true), Code::DocumentValidationFailure);
+        let pick = PickRequest { revision: "main".to_owned(), ..PickRequest::default() };
+        refused(ruled.pick(&pick), Code::DocumentValidationFailure);
+        put(&ruled, "items", &cheap()).unwrap();
+        refused(ruled.commit("cheap", ""), Code::DocumentValidationFailure);
+        ruled.reset(None, true).unwrap();
+        put(&ruled, "items", &item(2, 3)).unwrap();
+        ruled.commit("dear", "").unwrap();
+    }
+    // Names that no pattern names; and one that comes to be named.
+    main.create_branch("release/1/fix", None).unwrap();
+    main.create_branch("work", None).unwrap();
+    refused(main.rename_branch("work", "release/2"), Code::DocumentValidationFailure);
+    main.rename_branch("work", "liver").unwrap();
+    // A rule goes with a branch that it names by its own name, and a pattern stays.
+    main.rename_branch("live", "shown").unwrap();
+    main.rename_branch("release/1", "release/3").unwrap();
+    let policy = main.commit_policy().unwrap().expect("it is there");
+    let mut shown = String::new();
+    extended_json::write(policy.to_document().view(), extended_json::Form::Relaxed, &mut shown);
+    assert!(shown.contains(r#""branches": ["release/*", "shown"]"#), "{shown}");
+    let shown = shop(&frond, "shown");
+    put(&shown, "items", &cheap()).unwrap();
+    refused(shown.commit("cheap", ""), Code::DocumentValidationFailure);
+    main.create_branch("live", None).expect("the name is free of it");
+}
+
 #[test]
 fn automatic_commits_are_thinned_and_others_keep_their_ids() {
     let (_, clock, frond) = timed();

@@ -14,6 +14,7 @@ use crate::collection::reference_translator::Referring;
 use crate::collection::replace::replace_collection;
 use crate::definition::IndexSpec;
 use crate::frond::{Frond, FrondOptions};
+use crate::refs::erased::EraseCount;
 
 type Change = fn(&Database);
 
@@ -58,7 +59,8 @@ const CHANGES: &[(&str, Change)] = &[
     }),
     ("out", |database| {
         let nothing: Documents<'static> = Box::new(std::iter::empty());
-        let nothing = (nothing, Referring::Here);
+        let erases = EraseCount::at(&database.reader()).expect("none");
+        let nothing = (nothing, Referring::Here, erases);
         replace_collection(database, "things", None, nothing, Durability::Relaxed)
             .expect("replaced");
     }),
