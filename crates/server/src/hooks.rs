@@ -14,8 +14,8 @@
 //!    write to is refused, and is another's.
 //! 4. Text that a client sends never becomes a word of a command line.
 //!
-//! A commit is made before its hook is asked, under an id that no branch has: the hook is given that
-//! to read, and what the branch moves to is that commit, whatever was written meanwhile.
+//! A commit is made before its hook is asked, under an id that no branch has: the hook is given
+//! that to read, and what the branch moves to is that commit, whatever was written meanwhile.
 //!
 //! Commits by policy, and what is pushed here from elsewhere, run none.
 

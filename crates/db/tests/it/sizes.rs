@@ -1,8 +1,8 @@
-//! Goal: what an update does doesn't depend on how large the document is. Method: the same update on
+//! Goal: what an update does doesn't depend on the document's size. Method: the same update on
 //! a small and on a large form of one document, which differ in nothing but the length of one
 //! string: by `update` and by `findAndModify`, with events of the change and the documents before
-//! and after. Counts, errors, answers, documents and events must be the same, as [`shortened`] shows
-//! them. The updates are those in which sizes have mattered, and random ones.
+//! and after. Counts, errors, answers, documents and events must be the same, as [`shortened`]
+//! shows them. The updates are those in which sizes have mattered, and random ones.
 
 use std::fmt::Write;
 

@@ -20,9 +20,9 @@
 //! changes as a whole, as they would for a merge's commit. `documents` is a filter that each
 //! document must pass which was added or changed, `changes` one that each row of `$diff` must pass.
 //! They cost what the difference does. A rule holds on every branch, or on those that its patterns
-//! name ([`branch_pattern`](super::branch_pattern)); on a branch that comes to have such a name (one
-//! that is made, renamed or pushed) its whole content is judged, as if it were added. A rule judges
-//! the same change the same way each time: one that asks for chance is refused when it is set.
+//! name ([`branch_pattern`](super::branch_pattern)); on a branch that comes to have such a name
+//! (one that is made, renamed or pushed) its whole content is judged, as if it were added. A rule
+//! judges the same change the same way each time: one that asks for chance is refused when it is set.
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
 
@@ -359,8 +359,8 @@ impl Repository {
         })
     }
 
-    /// As `check_move`, for commits that came from elsewhere to a branch, each against its first parent;
-    /// against nothing, if it has none or that isn't here.
+    /// As `check_move`, for commits that came from elsewhere to a branch, each against its first
+    /// parent; against nothing, if it has none or that isn't here.
     ///
     /// # Errors
     /// As `check_move`.

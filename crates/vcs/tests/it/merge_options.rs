@@ -277,8 +277,8 @@ fn a_branch_is_rebased() {
     assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::FastForward { .. }));
 }
 
-/// Documents that have exchanged the values of a unique index since: in no order could one after the
-/// other be restored. All are, or none is.
+/// Documents that have exchanged the values of a unique index since: in no order could one after
+/// the other be restored. All are, or none is.
 #[test]
 fn documents_that_exchange_unique_values_are_restored_together() {
     let (_frond, main, _side) = two_branches();

@@ -485,8 +485,8 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         Ok(())
     }
 
-    /// The options of a collection that was made. Whether it keeps documents as they were is listed:
-    /// not every source's event says it.
+    /// The options of a collection that was made. Whether it keeps documents as they were is
+    /// listed: not every source's event says it.
     fn with_images(&mut self, made: &Listed) -> Result<DocumentBuf, Failure> {
         if made.kind != "collection" || made.options.get(IMAGES).is_some() {
             return Ok(made.options.clone());
