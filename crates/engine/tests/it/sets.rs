@@ -630,9 +630,8 @@ fn a_commit_is_handed_on_once_the_set_agrees_and_pauses_are_announced() {
     set.order.until(|it| it.proposed == 1);
     // The log was begun, and nothing followed.
     let before = set.order.state.lock().unwrap().pauses;
-    let others = [set.write("second"), set.write("third")];
-    for other in others {
-        other.join().expect("it neither waits nor leads");
+    for other in ["second", "third"] {
+        set.write(other).join().expect("it neither waits nor leads");
     }
     assert!(set.ends.try_recv().is_err(), "nothing is agreed on");
     set.order.answer(Ok(()));

@@ -232,6 +232,7 @@ mod tests {
         let outgoing = Outgoing::default();
         let (sender, mut receiver) = stream();
         outgoing.open(sender);
+        outgoing.send_next(LONG, |_, _| Ok(())).expect("what this member is");
         outgoing.push(Bytes::from_static(b"first"));
         assert_eq!(receiver.receive().expect("a box"), b"first");
         thread::scope(|scope| {
@@ -314,7 +315,7 @@ mod tests {
     fn news_call_the_thread_that_says_them() {
         let outgoing = Outgoing::default();
         outgoing.open(stream().0);
-        let send = |_: &mut Sender, frame| {
+        let send = |_: &mut Sender, frame: Option<Bytes>| -> io::Result<()> {
             assert_eq!(frame, None);
             Ok(())
         };
