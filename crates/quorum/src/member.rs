@@ -296,8 +296,8 @@ impl Member {
         Ok((EntryIndex(self.raw.raft.raft_log.last_index()), Term(self.raw.raft.term)))
     }
 
-    /// Lets those others know at once what is committed that don't yet. Otherwise they learn it with
-    /// the next entries, or by the second heartbeat from now.
+    /// Lets those others know at once what is committed that don't yet. Otherwise they learn it
+    /// with the next entries, or by the second heartbeat from now.
     pub fn announce(&mut self) {
         if self.role() != Role::Leader {
             return;
