@@ -104,7 +104,44 @@ fn other_wordings_find_the_same_and_show_the_same_plan() {
             }
         }
     }
-    for wrong in ["{'$limit': 0}", "{'$limit': -1}", "{'$limit': 'x'}", "{'$nothing': 1}", "5"] {
+    insert(&shop, "things", "[{'_id': 11, 'z': 1, 'b': {'c': [1, 2]}, 'a': null}]");
+    for shown in [
+        "{'a': 1}",
+        "{'a': true, 'z': 1}",
+        "{'b': 1, 'a': 1, '_id': 0}",
+        "{'_id': 0, 'z': 0}",
+        "{'_id': 0}",
+        "{'_id': 1}",
+        "{'_id': 1, 'b': 0}",
+        "{'a': 0, 'z': false}",
+        "{'nothing': 1}",
+        "{'a': '$z'}",
+        "{'b.c': 1}",
+        "{'a': 2}",
+        "{'a': {'$numberDouble': '-0.0'}}",
+    ] {
+        for id in [11, 12] {
+            let wordings = ["", ", {'$limit': 1}"].map(|limit| {
+                format!("[{{'$match': {{'_id': {id}}}}}, {{'$project': {shown}}}{limit}]")
+            });
+            for stages in wordings {
+                let usual = stages.replace(", {'$project'", ", {'$skip': 0}, {'$project'");
+                assert_eq!(aggregated(&shop, &stages), aggregated(&shop, &usual), "{stages}");
+            }
+        }
+    }
+    for wrong in [
+        "{'$project': {}}",
+        "{'$project': {'a': 1, 'z': 0}}",
+        "{'$project': {'$a': 1}}",
+        "{'$project': {'': 1}}",
+        "{'$project': 1}",
+        "{'$limit': 0}",
+        "{'$limit': -1}",
+        "{'$limit': 'x'}",
+        "{'$nothing': 1}",
+        "5",
+    ] {
         let stages = format!("[{{'$match': {{'_id': 2}}}}, {wrong}]");
         aggregate(&shop, Some("things"), &stages).expect_err(wrong);
     }

@@ -2,10 +2,10 @@
 //! the `find` that asks for the same ([`crate::collection::by_id`],
 //! [`crate::collection::by_ids`]).
 //!
-//! It is a `$match` that either of these answers, and a `$limit` at most. All else, and what is
-//! wrong, goes the usual way, which finds the same.
+//! It is a `$match` that either of these answers, a `$limit` at most, and a `$project` of whole
+//! outermost fields. All else, and what is wrong, goes the usual way, which finds the same.
 
-use frond_doc::{Array, Value};
+use frond_doc::{Array, Document, Value};
 
 use crate::collection::by_id::{self, only_field};
 use crate::collection::{AggregateRequest, Cursor, FindRequest, by_ids};
@@ -13,6 +13,9 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::request_profile;
+
+/// Longer lists of fields aren't looked through for one that is there twice.
+const FIELDS_MAX: usize = 16;
 
 /// Finds the documents that `stages` ask for by their `_id`s; `None` if they ask for more.
 pub(super) fn find(
@@ -35,7 +38,7 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// The `find` that asks for what the stages do, if they match and limit.
+/// The `find` that asks for what the stages do, if they match, limit and show.
 fn as_find(stages: Array<'_>, request: &AggregateRequest) -> Option<FindRequest> {
     let AggregateRequest {
         pipeline: _,
@@ -50,18 +53,41 @@ fn as_find(stages: Array<'_>, request: &AggregateRequest) -> Option<FindRequest>
     };
     let mut stages = stages.iter().map(|stage| only_field(stage.as_document()?));
     let ("$match", Value::Document(filter)) = stages.next()?? else { return None };
-    let limit = match stages.next() {
-        None => None,
-        Some(limit) => match limit? {
-            ("$limit", Value::Int32(limit)) => {
-                Some(u64::try_from(limit).ok().filter(|it| 0 < *it)?)
+    let (mut limit, mut projection) = (None, None);
+    for stage in stages {
+        match stage? {
+            ("$limit", Value::Int32(count @ 1..)) if limit.is_none() => {
+                limit = Some(u64::from(count.unsigned_abs()));
+            }
+            ("$project", Value::Document(shown)) if projection.is_none() && is_simple(shown) => {
+                projection = Some(shown.to_buf());
             }
             _ => return None,
-        },
-    };
-    if stages.next().is_some() {
-        return None;
+        }
     }
     let (filter, interrupt) = (Some(filter.to_buf()), interrupt.clone());
-    Some(FindRequest { filter, limit, interrupt, ..FindRequest::default() })
+    Some(FindRequest { filter, projection, limit, interrupt, ..FindRequest::default() })
+}
+
+/// Whether the same projection of a `find` is known to show the same: it names outermost fields,
+/// each once, and all but `_id` are shown, or none is.
+fn is_simple(shown: Document<'_>) -> bool {
+    let mut names: Vec<&str> = Vec::new();
+    let mut is_first_shown = None;
+    for (name, value) in shown.iter() {
+        let is_shown = match value {
+            Value::Int32(0) | Value::Boolean(false) => false,
+            Value::Int32(1) | Value::Boolean(true) => true,
+            _ => return false,
+        };
+        let is_field = !name.is_empty() && !name.starts_with('$') && !name.contains('.');
+        if !is_field || names.contains(&name) || FIELDS_MAX <= names.len() {
+            return false;
+        }
+        names.push(name);
+        if name != "_id" && *is_first_shown.get_or_insert(is_shown) != is_shown {
+            return false;
+        }
+    }
+    !names.is_empty()
 }
