@@ -12,7 +12,7 @@ use frond_db::{
     AggregateRequest, Durability, Error, ErrorKind, Frond, Interrupt, ReclaimOptions,
     UpdateStatement,
 };
-use frond_doc::{DocumentBuf, Value, document};
+use frond_doc::{DocumentBuf, Value, ValueBuf, document};
 use frond_query::Code;
 use frond_testkit::SimDisk;
 use frond_testkit::random::assert_met;
@@ -80,6 +80,17 @@ fn erasing(database: &Repository, at: usize) -> (Interrupt, Arc<AtomicUsize>) {
     (interrupt, asked)
 }
 
+fn aggregation(pipeline: ValueBuf, interrupt: Interrupt) -> AggregateRequest {
+    AggregateRequest {
+        pipeline,
+        variables: None,
+        collation: None,
+        hint: None,
+        in_memory_only: false,
+        interrupt,
+    }
+}
+
 #[test]
 fn pipelines_write_nothing_that_was_erased_since_they_read_it() {
     let (mut ended, mut done) = (0, 0);
@@ -98,7 +109,7 @@ fn pipelines_write_nothing_that_was_erased_since_they_read_it() {
             let (frond, main) = people(&disk);
             let (interrupt, asked) = erasing(&main, at);
             let pipeline = json(&format!("{{'p': {pipeline}}}")).get("p").expect("it").to_buf();
-            let request = AggregateRequest { pipeline, interrupt, ..AggregateRequest::default() };
+            let request = aggregation(pipeline, interrupt);
             let run = || main.aggregate(Some("people"), &request)?.collect::<Result<Vec<_>, _>>();
             let result = run();
             if asked.load(Ordering::SeqCst) <= at {
@@ -124,7 +135,7 @@ fn transactions_that_began_before_conflict() {
     let (frond, main) = people(&disk);
     let transaction = frond.begin();
     let within = transaction.database("shop").unwrap();
-    let change = document! { "$inc": { "age": 1_i32 } };
+    let change = document! { "$inc": &document! { "age": 1_i32 } };
     let statements = [ID, 12].map(|id| UpdateStatement {
         ..UpdateStatement::new(document! { "_id": id }, change.clone())
     });
@@ -145,7 +156,7 @@ fn indexes_that_are_being_built_have_none_of_it() {
         let disk = SimDisk::new(7);
         let (frond, main) = people(&disk);
         let (interrupt, asked) = erasing(&main, at);
-        let spec = document! { "key": { "name": 1_i32 } };
+        let spec = document! { "key": &document! { "name": 1_i32 } };
         let spec = IndexSpec::parse(spec.view()).unwrap();
         main.create_indexes_unless("people", &[spec], &interrupt).expect("it is built");
         amid += usize::from(at < asked.load(Ordering::SeqCst));
@@ -184,7 +195,7 @@ fn a_version_that_is_open_brings_nothing_back() {
     assert_eq!(all(&before, "people").len(), 20, "it isn't purged yet");
     let pipeline = json("{'p': [{'$out': {'db': 'aside', 'coll': 'copy'}}]}");
     let pipeline = pipeline.get("p").expect("it").to_buf();
-    let request = AggregateRequest { pipeline, ..AggregateRequest::default() };
+    let request = aggregation(pipeline, Interrupt::default());
     let run = || before.aggregate(Some("people"), &request)?.collect::<Result<Vec<_>, _>>();
     for error in [
         run().unwrap_err(),
