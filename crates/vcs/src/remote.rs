@@ -128,6 +128,15 @@ pub trait Remote: Send + Sync {
     /// `IllegalOperation` if the branch is not where it is expected; nothing was changed.
     fn update(&self, update: &RefUpdate) -> Result<(), Error>;
 
+    /// Checks whether the transfer may go on: asked between its batches, of which many need nothing
+    /// from the remote.
+    ///
+    /// # Errors
+    /// What is to end the transfer.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Reads a share of what lies there again, where no server does that: a server looks after its
     /// own.
     ///

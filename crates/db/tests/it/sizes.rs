@@ -139,6 +139,8 @@ fn check(updates: &[(&str, &str, Option<&str>)]) -> (usize, usize) {
     (changed, refused)
 }
 
+/// Not a change that is shorter told as a replacement: events have the shorter form, as MongoDB's, and
+/// which one it is depends on the size.
 #[test]
 fn updates_in_which_sizes_have_mattered() {
     let pipelines = [
@@ -154,8 +156,6 @@ fn updates_in_which_sizes_have_mattered() {
         "[{'$set': {'_id': 1}}]",
         "[{'$set': {'_id': {'$toDouble': 1}}}]",
         "[{'$set': {'_id': 2}}]",
-        "[{'$replaceWith': {'long': '$long', '_id': 1}}]",
-        "[{'$replaceWith': {'long': {'$concat': ['$long', '']}, '_id': '$_id'}}]",
         "[{'$unset': ['deep', 'first']}, {'$set': {'first': 1, 'deep': '$deep'}}]",
         "[{'$set': {'list': {'$concatArrays': ['$list', []]}}}]",
         "[{'$set': {'length': {'$gt': [{'$strLenCP': '$long'}, 0]}}}]",

@@ -77,6 +77,7 @@ struct Inwards<'a> {
 
 impl Endpoint for Inwards<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+        self.remote.check()?;
         has_intact(&*self.store, hashes)
     }
 

@@ -1,6 +1,7 @@
 //! A remote that is left as soon as the command that uses it must stop.
 //!
-//! It asks between two requests: what came before stays, and the next transfer goes on from there.
+//! It asks between two requests, and a transfer asks it between two batches of chunks that are
+//! here: what came before stays, and the next transfer goes on from there.
 
 use frond_db::inside::{Error, Interrupt};
 use frond_store::{Chunk, ChunkHash};
@@ -44,6 +45,10 @@ impl Remote for WatchedRemote {
     fn update(&self, update: &RefUpdate) -> Result<(), Error> {
         self.interrupt.check()?;
         self.remote.update(update)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.interrupt.check()
     }
 
     fn reread(&self) -> Result<(), Error> {

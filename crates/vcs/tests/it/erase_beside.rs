@@ -107,6 +107,9 @@ fn pipelines_write_nothing_that_was_erased_since_they_read_it() {
         for at in 0..40 {
             let disk = SimDisk::new(5);
             let (frond, main) = people(&disk);
+            // A scan asks now and then.
+            let more: Vec<_> = (100..500).map(|id| document! { "_id": id, "age": id }).collect();
+            insert(&main, "people", &more);
             let (interrupt, asked) = erasing(&main, at);
             let pipeline = json(&format!("{{'p': {pipeline}}}")).get("p").expect("it").to_buf();
             let request = aggregation(pipeline, interrupt);

@@ -204,7 +204,7 @@ fn rules_hold_on_the_branches_that_they_name() {
     let policy = main.commit_policy().unwrap().expect("it is there");
     let mut shown = String::new();
     extended_json::write(policy.to_document().view(), extended_json::Form::Relaxed, &mut shown);
-    assert!(shown.contains(r#""branches": ["release/*", "shown"]"#), "{shown}");
+    assert!(shown.contains(r#""branches":["release/*","shown"]"#), "{shown}");
     let shown = shop(&frond, "shown");
     put(&shown, "items", &cheap()).unwrap();
     refused(shown.commit("cheap", ""), Code::DocumentValidationFailure);

@@ -1,13 +1,15 @@
 //! Clone, fetch, pull and push: between data directories, and with a plain directory between them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use frond_db::{Error, Frond, ReclaimOptions};
+use frond_db::{Code, Error, Frond, Interrupt, ReclaimOptions};
 use frond_doc::{DocumentBuf, document, extended_json};
 use frond_store::{Chunk, ChunkHash};
 use frond_vcs::Repository;
 use frond_vcs::remote::{
     DataRemote, Depth, Moved, ORIGIN, PlainRemote, PushRequest, RefUpdate, Remote, RemoteState,
+    WatchedRemote,
 };
 use frond_vcs::{CommitPolicy, LogRequest, MergeOutcome, MergeRequest};
 
@@ -304,6 +306,38 @@ impl Remote for Cut<'_> {
     fn update(&self, update: &RefUpdate) -> Result<(), Error> {
         self.remote.update(update)
     }
+}
+
+/// What is here already takes time, and nothing from the remote.
+#[test]
+fn a_transfer_of_what_is_here_is_stopped_amid() {
+    let (there, _) = origin();
+    let (here, _) = clone_of(&data(&there));
+    let clone = |name: &str, batches_max: usize| {
+        let batches = AtomicUsize::new(0);
+        let done = Arc::new(AtomicUsize::new(0));
+        let looked_at = Arc::clone(&done);
+        let interrupt = Interrupt::new(move || match looked_at.load(Ordering::SeqCst) {
+            count if count < batches_max => Ok(()),
+            _ => Err(Error::invalid(Code::Interrupted, "enough")),
+        });
+        let watched = WatchedRemote::new(Box::new(data(&there)), interrupt);
+        let copy = Repository::open(&here, name).unwrap();
+        let report = copy.clone_from("x", &watched, &mut |moved| {
+            batches.fetch_add(1, Ordering::SeqCst);
+            if 0 < moved.known {
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        (report.map(|report| report.moved), batches.into_inner(), copy)
+    };
+    let (whole, batches, _) = clone("whole", usize::MAX);
+    let moved = whole.unwrap();
+    assert!(3 < batches && moved.looked_at() == moved.found, "{batches} batches: {moved:?}");
+    assert!(moved.known > 3 * moved.chunks, "{moved:?}");
+    let (stopped, until, copy) = clone("stopped", 1);
+    assert_eq!(stopped.unwrap_err().code, Code::Interrupted);
+    assert!(until < batches && !copy.exists().unwrap(), "{until} of {batches}");
 }
 
 #[test]
