@@ -35,7 +35,7 @@ fn before(length: usize) -> String {
 /// A text in which the long string is as short as any.
 fn shortened(text: &str) -> String {
     let mut out = String::new();
-    for part in text.split_inclusive(|letter: char| letter == '\'' || letter == '"') {
+    for part in text.split_inclusive(['\'', '"']) {
         let is_long = part.len() > 2 && part[..part.len() - 1].chars().all(|it| it == 'w');
         let _ = if is_long { write!(out, "LONG'") } else { write!(out, "{part}") };
     }
@@ -211,11 +211,13 @@ fn updates_in_which_sizes_have_mattered() {
 }
 
 fn random_value(random: &mut Random) -> &'static str {
-    *random.choose(&["1", "1.0", "'x'", "null", "[1]", "{'k': 1}", "'$long'", "4", "-0.0", "[]"])
+    random.choose::<&str>(&[
+        "1", "1.0", "'x'", "null", "[1]", "{'k': 1}", "'$long'", "4", "-0.0", "[]",
+    ])
 }
 
 fn random_path(random: &mut Random) -> &'static str {
-    *random.choose(&[
+    random.choose::<&str>(&[
         "n", "text", "long", "list", "list.0", "list.2.k", "rows", "rows.1.v", "rows.0", "deep",
         "deep.a.b", "deep.c", "first", "last", "new", "new.a", "deep.new", "list.7", "_id",
         "text.a",
