@@ -16,9 +16,11 @@
 mod bucket;
 mod bucket_auto;
 mod carry_metadata;
+mod chain;
 mod collections;
 mod count;
 mod densify;
+mod division;
 mod documents;
 mod explained;
 mod facet;
@@ -83,7 +85,8 @@ use crate::expression::Variables;
 use crate::filter::Filter;
 use crate::large::NeededPaths;
 use crate::metadata;
-use parallel::{PartialResult, Wanted};
+use chain::{Wanted, chain};
+use division::PartialResult;
 use parse::StageParser;
 use parsed::wanted;
 use stage::{Cardinality, Context};
@@ -303,7 +306,7 @@ impl Pipeline {
             if let Input::Rows(rows) = input {
                 (input, stages) = parallel::through(stages, rows, &context)?;
             }
-            return Ok(parallel::chain(&stages, input, &context)?.into_documents());
+            return Ok(chain(&stages, input, &context)?.into_documents());
         }
         for stage in stages {
             input = match stage.0.cardinality() {
@@ -316,7 +319,7 @@ impl Pipeline {
                         &context,
                     )?)
                 }
-                _ => parallel::chain(&[stage], input, &context)?,
+                _ => chain(&[stage], input, &context)?,
             };
         }
         Ok(Box::new(input.into_documents().map(|made| Ok(metadata::strip(made?)))))
@@ -354,7 +357,7 @@ impl Pipeline {
     ) -> Result<Documents<'static>, QueryError> {
         let rest = self.wanted_stages().split_off(parallel::count(&self.stages));
         let input = Input::Documents(gathered.documents(context)?);
-        Ok(parallel::chain(&rest, input, context)?.into_documents())
+        Ok(chain(&rest, input, context)?.into_documents())
     }
 
     /// Returns the result of the first stages on rows that they only count, if the rows know their

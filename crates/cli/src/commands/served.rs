@@ -103,8 +103,8 @@ impl Served {
     }
 }
 
-/// Shows how far the server is with what it does for a connection, until the other end of `ended` is
-/// dropped.
+/// Shows how far the server is with what it does for a connection, until the other end of `ended`
+/// is dropped.
 fn watch(
     server: &mut dyn Backend,
     connection: Value<'_>,

@@ -69,7 +69,7 @@ fn a_commit_is_refused_and_reported() {
 /// A writer goes on while the hook reads what is to be committed: just that becomes the commit, and
 /// the rest is what isn't committed. If another commit was first, or the hook says no, nothing is.
 #[test]
-fn what_was_judged_is_committed_and_nothing_else() {
+fn a_commit_holds_what_its_hook_judged() {
     let directory = shop();
     let server = Server::start(&directory);
     let uri = format!("--uri {}", server.address);

@@ -3,9 +3,9 @@
 //! It is answered here as one by a single `_id` is ([`super::by_id`]), if the filter is
 //! `{_id: {$in: [..]}}` or an `$and` of only that, each value says by its key alone which document
 //! it is, and all of the documents is shown. They come in the order of their keys, each once, as a
-//! scan of their ranges gives them. All else goes the usual way, which finds the same: longer lists,
-//! more bytes than are read ahead, and what can't be read, since the documents before that are
-//! answered first.
+//! scan of their ranges gives them. All else goes the usual way, which finds the same: longer
+//! lists, more bytes than are read ahead, and what can't be read, since the documents before that
+//! are answered first.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, Value, key};

@@ -139,7 +139,7 @@ fn check(updates: &[(&str, &str, Option<&str>)]) -> (usize, usize) {
     (changed, refused)
 }
 
-/// Not a change that is shorter told as a replacement: events have the shorter form, as MongoDB's, and
+/// Not a change that is shorter as a replacement: events have the shorter form, as MongoDB's, and
 /// which one it is depends on the size.
 #[test]
 fn updates_in_which_sizes_have_mattered() {

@@ -413,12 +413,12 @@ mod tests {
         }
         assert!(Duration::from_millis(90) <= begun.elapsed(), "100 KB at 1 MB a second");
         let mut slow = GcThrottle::new(engine.shared(), Some(1));
-        let mut asked = 0;
+        let mut times = 0;
         let stopped = slow.throttle_while(8 << 20, &mut || {
-            asked += 1;
-            asked < 3
+            times += 1;
+            times < 3
         });
-        assert_eq!((stopped, asked), (ControlFlow::Break(()), 3), "a pause of 97 days ends");
+        assert_eq!((stopped, times), (ControlFlow::Break(()), 3), "a pause of 97 days ends");
         engine.close().unwrap();
         assert_eq!(limiter.throttle(1), ControlFlow::Break(()));
     }

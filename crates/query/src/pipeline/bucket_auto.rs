@@ -10,9 +10,9 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, order};
 use frond_store::budget::Reservation;
 
+use super::division::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::granularity::Granularity;
 use super::group::{Group, OneGroup, group};
-use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};

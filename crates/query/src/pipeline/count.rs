@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use super::Documents;
-use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
+use super::division::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::stage::{Context, Counter, Stage, lazily};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
-use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
+use super::division::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::spool::Spool;

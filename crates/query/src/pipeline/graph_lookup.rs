@@ -14,7 +14,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_store::budget::Reservation;
 
 use super::Documents;
-use super::parallel::Division;
+use super::division::Division;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{add_on_way, set_path};
 use super::stage::{Cardinality, Context, Stage};

@@ -24,7 +24,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
 use scripted::Made;
 
-use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
+use super::division::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};

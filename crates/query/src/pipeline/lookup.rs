@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use frond_doc::path::Path;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
-use super::parallel::Division;
+use super::division::Division;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{add_on_way, set_path};
 use super::stage::{Cardinality, Context, Stage};

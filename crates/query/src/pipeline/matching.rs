@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
-use super::parallel::Division;
+use super::division::Division;
 use super::parse::StageParser;
 use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage, needed_ahead};

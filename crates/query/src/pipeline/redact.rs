@@ -9,7 +9,7 @@ use std::sync::Arc;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 
 use super::Documents;
-use super::parallel::Division;
+use super::division::Division;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage};
 use crate::error::QueryError;

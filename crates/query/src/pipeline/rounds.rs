@@ -21,7 +21,7 @@ use frond_doc::DocumentBuf;
 use frond_store::budget::Reservation;
 
 use super::Documents;
-use super::parallel::{Wanted, chain, contexts, is_each};
+use super::chain::{Wanted, chain, contexts, is_each};
 use super::rows::{Input, Pieces, Rows};
 use super::stage::Context;
 use crate::cores::{Cores, Workers};

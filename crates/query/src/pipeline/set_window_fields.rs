@@ -16,8 +16,9 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
+use super::chain::context_of;
+use super::division::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::group::outermost;
-use super::parallel::{Division, ParallelStage, PartialResult, context_of, of_same_stage};
 use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::piece_rows::{OwnRows, PieceRows};
 use super::rows::{Input, Pieces, Rows};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, Value};
 
 use super::Documents;
-use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
+use super::division::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};

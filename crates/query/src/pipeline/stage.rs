@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
+use super::division::Division;
 use super::geo_near::GeoNearStage;
-use super::parallel::Division;
 use super::rows::{Input, Rows};
 use super::shape::Shape;
 use super::{Collections, Documents, Resources};

@@ -6,7 +6,7 @@ use frond_doc::path::Path;
 use frond_doc::raw::RawElements;
 use frond_doc::{DocumentBuf, Value, ValueBuf};
 
-use super::parallel::Division;
+use super::division::Division;
 use super::parse::{StageParser, one};
 use super::set_path::{add_on_way, set_path};
 use super::stage::{Context, Stage};

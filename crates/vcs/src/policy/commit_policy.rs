@@ -22,7 +22,8 @@
 //! They cost what the difference does. A rule holds on every branch, or on those that its patterns
 //! name ([`branch_pattern`](super::branch_pattern)); on a branch that comes to have such a name
 //! (one that is made, renamed or pushed) its whole content is judged, as if it were added. A rule
-//! judges the same change the same way each time: one that asks for chance is refused when it is set.
+//! judges the same change the same way each time: one that asks for chance is refused when it is
+//! set.
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
 

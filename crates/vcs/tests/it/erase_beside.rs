@@ -67,17 +67,17 @@ fn files_with_marker(frond: &Frond, disk: &SimDisk) -> Vec<String> {
     names.into_iter().filter(holds).collect()
 }
 
-/// Erases when it is asked for the time `at`.
+/// Erases at the look `at`.
 fn erasing(database: &Repository, at: usize) -> (Interrupt, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (database, count) = (database.clone(), Arc::clone(&asked));
+    let looks = Arc::new(AtomicUsize::new(0));
+    let (database, count) = (database.clone(), Arc::clone(&looks));
     let interrupt = Interrupt::new(move || {
         if count.fetch_add(1, Ordering::SeqCst) == at {
             erase(&database);
         }
         Ok(())
     });
-    (interrupt, asked)
+    (interrupt, looks)
 }
 
 fn aggregation(pipeline: ValueBuf, interrupt: Interrupt) -> AggregateRequest {
@@ -112,12 +112,12 @@ fn pipelines_write_nothing_that_was_erased_since_they_read_it() {
                 .map(|id| document! { "_id": id, "name": "someone", "age": id })
                 .collect();
             insert(&main, "people", &more);
-            let (interrupt, asked) = erasing(&main, at);
+            let (interrupt, looks) = erasing(&main, at);
             let pipeline = json(&format!("{{'p': {pipeline}}}")).get("p").expect("it").to_buf();
             let request = aggregation(pipeline, interrupt);
             let run = || main.aggregate(Some("people"), &request)?.collect::<Result<Vec<_>, _>>();
             let result = run();
-            if asked.load(Ordering::SeqCst) <= at {
+            if looks.load(Ordering::SeqCst) <= at {
                 break; // It was over before.
             }
             match result {
@@ -160,12 +160,12 @@ fn indexes_that_are_being_built_have_none_of_it() {
     for at in 0..12 {
         let disk = SimDisk::new(7);
         let (frond, main) = people(&disk);
-        let (interrupt, asked) = erasing(&main, at);
+        let (interrupt, looks) = erasing(&main, at);
         let spec = document! { "key": &document! { "name": 1_i32 } };
         let spec = IndexSpec::parse(spec.view()).unwrap();
         main.create_indexes_unless("people", &[spec], &interrupt).expect("it is built");
-        amid += usize::from(at < asked.load(Ordering::SeqCst));
-        if asked.load(Ordering::SeqCst) <= at {
+        amid += usize::from(at < looks.load(Ordering::SeqCst));
+        if looks.load(Ordering::SeqCst) <= at {
             erase(&main);
         }
         assert_eq!(files_with_marker(&frond, &disk), Vec::<String>::new(), "at {at}");
