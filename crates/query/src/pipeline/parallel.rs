@@ -8,8 +8,8 @@
 //!    ([`Rows::parts`](super::LentRows::parts)), where it can and it is worth it.
 //! 3. A thread takes a part through the stages; what the last one has gathered of the parts is put
 //!    together in their order ([`PartialResult::append`]).
-//! 4. What a stage gives of it may come in pieces again ([`gives_pieces`](super::division::ParallelStage::gives_pieces)): then the
-//!    stages behind it are run over these in the same way.
+//! 4. What a stage gives of it may come in pieces again ([`gives_pieces`]): then the stages behind
+//!    it are run over these in the same way.
 //! 5. Where no stage gathers, the stages that look at one document at a time are run over some
 //!    pieces of the source at once, in their order ([`rounds`]).
 //!
@@ -17,6 +17,8 @@
 //! may use only its share of a stage's memory, and where anything fails, in a part or in putting
 //! parts together, what was done is forgotten: one thread does it all again, and meets the error
 //! that comes first or the memory that is too small.
+//!
+//! [`gives_pieces`]: super::division::ParallelStage::gives_pieces
 
 use std::sync::Arc;
 
