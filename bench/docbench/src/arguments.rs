@@ -13,6 +13,7 @@ use crate::results::Results;
 use crate::runner::{self, Plan};
 use crate::scale::Scale;
 use crate::target::Failure;
+use crate::targets::managed::relay;
 use crate::targets::{self, Places};
 use crate::workload::Parameters;
 use crate::workloads;
@@ -51,6 +52,9 @@ pub enum Command {
     Compare(Compare),
     /// List workloads and targets, and say which targets would run here
     List(List),
+    /// Pass on what comes at a port of loopback to another one, each way after a delay
+    #[command(hide = true)]
+    Relay(Relay),
 }
 
 /// What targets are found by.
@@ -122,7 +126,8 @@ pub struct Run {
     /// From which all random numbers follow
     #[arg(long, default_value_t = 20_261_121)]
     seed: u64,
-    /// A number in place of the scale's own: cache-mb, ycsb.records, .clients-max, .clients-shown
+    /// A number in place of the scale's own: cache-mb, delay-us (what each way over the network
+    /// takes: to servers that are started, and between those of a set), ycsb.records, .clients-max, .clients-shown
     /// and .connections, indexed-insert.documents, .seconds and .cache-mb,
     /// tpcc.warehouses, tpcc.clients=1+8+32, tpcc.seconds
     #[arg(long, value_name = "NAME=NUMBER", value_parser = pair)]
@@ -260,5 +265,20 @@ impl Compare {
         let comparison = compare::compare(&before, &after, self.all);
         print!("{}", comparison.text);
         Ok(if self.check && comparison.worse > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// `docbench relay`
+#[derive(Args)]
+pub struct Relay {
+    from: u16,
+    to: u16,
+    microseconds: u64,
+}
+
+impl Relay {
+    /// Runs until it is stopped.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        relay::run(self.from, self.to, Duration::from_micros(self.microseconds))
     }
 }

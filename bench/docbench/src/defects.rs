@@ -168,7 +168,7 @@ impl Directory {
     }
 
     fn settings(&self) -> Settings<'_> {
-        Settings { directory: &self.0, cache_bytes: 16 << 20 }
+        Settings { directory: &self.0, cache_bytes: 16 << 20, delay: Duration::ZERO }
     }
 }
 

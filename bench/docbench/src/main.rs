@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::List(list) => list.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Relay(relay) => relay.run(),
     };
     match done {
         Ok(code) => code,

@@ -204,7 +204,8 @@ impl<'a> Run<'a> {
         let directory = self.base.join(format!("{}-{name}", self.started_count));
         std::fs::create_dir_all(&directory)?;
         let cache_bytes = workload.cache_bytes(self.plan.scale, &self.plan.parameters)?;
-        let settings = Settings { directory: &directory, cache_bytes };
+        let delay = Duration::from_micros(self.plan.parameters.number("delay-us", 0)?);
+        let settings = Settings { directory: &directory, cache_bytes, delay };
         let started = targets::start(name, &self.plan.places, &settings);
         let done = match started {
             Ok(target) => {
@@ -373,7 +374,7 @@ mod tests {
         let run = Run::begin(&plan, &base).expect("the disk can be measured");
         let mut recorder = Recorder::new("w");
         let cold: Cold = Box::new(|_| Err(Failure::Wrong("its data are gone".into())));
-        let settings = Settings { directory: &base, cache_bytes: 1 << 20 };
+        let settings = Settings { directory: &base, cache_bytes: 1 << 20, delay: Duration::ZERO };
         let done = run.cold(cold, "mine", 0, &mut recorder, &settings);
         drop(run);
         std::fs::remove_dir_all(&base).expect("the directory can be removed");

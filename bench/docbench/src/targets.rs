@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bson::{Bson, Document};
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use self::mysql::Variant;
 
 #[cfg(feature = "frond")]
 mod frond_embedded;
-mod managed;
+pub(crate) mod managed;
 #[cfg(feature = "mongo")]
 mod mongo;
 #[cfg(any(feature = "mongo", feature = "frond"))]
@@ -49,6 +50,7 @@ pub const KNOWN: &[Known] = &[
     Known { name: "frond-set", title: "three servers, a replica set", program: "frond" },
     Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", program: "" },
     Known { name: "postgres", title: "PostgreSQL, documents as JSONB", program: "initdb" },
+    Known { name: "postgres-set", title: "with two synchronous standbys", program: "initdb" },
     Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", program: "mariadbd" },
     Known { name: "mariadb-rocksdb", title: "MariaDB, RocksDB, as JSON", program: "mariadbd" },
     Known { name: "dolt", title: "Dolt, documents as JSON", program: "dolt" },
@@ -75,6 +77,8 @@ pub struct Settings<'a> {
     pub directory: &'a Path,
     /// The database's cache.
     pub cache_bytes: u64,
+    /// What each way over the network takes: to the server, and between those of a set.
+    pub delay: Duration,
 }
 
 /// Starts the target called `name`, or connects to it.
@@ -87,7 +91,15 @@ pub fn start(
     settings: &Settings<'_>,
 ) -> Result<Box<dyn Target>, Failure> {
     if let Some(uri) = places.uris.get(name) {
+        if !settings.delay.is_zero() {
+            let text = "docbench delays the network to servers that it starts: --set delay-us";
+            return Err(Failure::Missing(text.into()));
+        }
         return connect(name, uri, settings);
+    }
+    let is_embedded = |known: &&Known| known.name == name && known.program.is_empty();
+    if !settings.delay.is_zero() && KNOWN.iter().any(|known| is_embedded(&known)) {
+        return Err(Failure::Missing("it is reached by no network: --set delay-us".into()));
     }
     start_known(name, places, settings)
 }
@@ -131,6 +143,11 @@ fn start_known(
         "postgres" => {
             let (server, address) = managed::postgres::start(places, settings)?;
             Ok(Box::new(postgres::Postgres::connect(name, &address, Some(server), settings)?))
+        }
+        #[cfg(feature = "postgres")]
+        "postgres-set" => {
+            let (servers, address) = managed::postgres::start_set(places, settings)?;
+            Ok(Box::new(postgres::Postgres::connect(name, &address, Some(servers), settings)?))
         }
         #[cfg(feature = "mysql")]
         "mariadb" => mariadb(name, Variant::MariaDb, Engine::InnoDb, places, settings),

@@ -25,6 +25,7 @@ pub mod frond;
 pub mod mariadb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+pub mod relay;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const STOP_PATIENCE: Duration = Duration::from_secs(60);

@@ -21,9 +21,10 @@ use crate::targets::managed::Server;
 use crate::targets::{Settings, from_json, to_json};
 
 /// Settings that the results show as the server reports them.
-const SETTINGS_SHOWN: [&str; 8] = [
+const SETTINGS_SHOWN: [&str; 9] = [
     "fsync",
     "synchronous_commit",
+    "synchronous_standby_names",
     "full_page_writes",
     "shared_buffers",
     "max_wal_size",

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use crate::target::Failure;
-use crate::targets::managed::{Server, find_program, free_port, run_to_end};
+use crate::targets::managed::{Server, find_program, free_port, relay, run_to_end};
 use crate::targets::{Places, Settings};
 
 const CONNECTIONS_MAX: u32 = 1_200;
@@ -37,5 +37,6 @@ pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String
     let mut serve = dolt();
     serve.arg("sql-server").arg("--config").arg(&file);
     let server = Server::start("dolt", serve, settings.directory)?;
+    let (server, port) = relay::reached(server, port, settings)?;
     Ok((server, format!("mysql://root@127.0.0.1:{port}/docbench")))
 }

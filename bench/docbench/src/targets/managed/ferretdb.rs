@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::target::Failure;
-use crate::targets::managed::{Server, find_program, free_port};
+use crate::targets::managed::{Server, find_program, free_port, relay};
 use crate::targets::{Places, Settings};
 
 /// Starts it; answers the server and its address.
@@ -22,5 +22,6 @@ pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String
     command.arg(format!("--listen-addr=127.0.0.1:{port}"));
     command.args(["--log-level=error"]);
     let server = Server::start("ferretdb", command, settings.directory)?;
+    let (server, port) = relay::reached(server, port, settings)?;
     Ok((server, format!("mongodb://127.0.0.1:{port}/?directConnection=true")))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::target::Failure;
-use crate::targets::managed::{Server, find_program, free_port};
+use crate::targets::managed::{Server, find_program, free_port, relay};
 use crate::targets::{Places, Settings};
 
 /// Who logs in to a secured server.
@@ -25,6 +25,7 @@ const MEMBERS_FILE: &str = "members";
 pub fn start(places: &Places, settings: &Settings<'_>) -> Result<(Server, String), Failure> {
     let (command, port) = command(places, settings)?;
     let server = Server::start("frond", command, settings.directory)?;
+    let (server, port) = relay::reached(server, port, settings)?;
     Ok((server, format!("mongodb://127.0.0.1:{port}/?directConnection=true")))
 }
 
@@ -39,6 +40,7 @@ pub fn start_secured(
     let (pair, authority) = certificate(settings.directory)?;
     command.args(["--auth", "--tls-mode", "requireTLS", "--tls-certificate-key-file", &pair]);
     let server = Server::start("frond", command, settings.directory)?;
+    let (server, port) = relay::reached(server, port, settings)?;
     let options = format!("directConnection=true&tls=true&tlsCAFile={authority}");
     Ok((server, format!("mongodb://localhost:{port}/?{options}")))
 }
@@ -53,10 +55,18 @@ pub fn start_set(places: &Places, settings: &Settings<'_>) -> Result<(Server, St
     for (number, address) in members.split(',').enumerate() {
         let mut command = Command::new(&program);
         let data = settings.directory.join(format!("data-{number}"));
-        command.arg("serve").arg("--data").arg(data).args(["--listen", address]);
+        command.arg("serve").arg("--data").arg(data);
+        let listen = match settings.delay.is_zero() {
+            true => address.to_owned(),
+            false => format!("127.0.0.1:{}", free_port()?),
+        };
+        command.args(["--listen", &listen, "--advertise", address]);
         command.args(["--cache", &(settings.cache_bytes >> 20).to_string()]);
         command.args(["--replica-set", "rs0", "--members", &members, "--cluster-key", &key]);
-        let server = Server::start(&format!("frond-{number}"), command, settings.directory)?;
+        let mut server = Server::start(&format!("frond-{number}"), command, settings.directory)?;
+        if listen != address {
+            server = server.with(relay::start(port_of(address)?, port_of(&listen)?, settings)?);
+        }
         all = Some(match all {
             Some(first) => first.with(server),
             None => server,
@@ -82,6 +92,11 @@ fn members(directory: &Path) -> Result<String, Failure> {
     let members = addresses.join(",");
     fs::write(file, &members)?;
     Ok(members)
+}
+
+fn port_of(address: &str) -> Result<u16, Failure> {
+    let (_, port) = address.rsplit_once(':').unwrap_or_default();
+    port.parse().map_err(|_| Failure::Other(format!("{address} has no port")))
 }
 
 /// The file of the key that a set's members know, which only its owner may read.

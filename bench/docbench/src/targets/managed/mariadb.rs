@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::target::Failure;
-use crate::targets::managed::{Server, find_program, free_port, is_root, run_to_end};
+use crate::targets::managed::{Server, find_program, free_port, is_root, relay, run_to_end};
 use crate::targets::{Places, Settings};
 
 const CONNECTIONS_MAX: u32 = 1_200;
@@ -69,6 +69,7 @@ pub fn start(
         serve.arg("--user=root");
     }
     let server = Server::start("mariadbd", serve, settings.directory)?;
+    let (server, port) = relay::reached(server, port, settings)?;
     Ok((server, format!("mysql://root@127.0.0.1:{port}")))
 }
 
