@@ -3,6 +3,7 @@
 mod count;
 pub(crate) mod current;
 pub mod cursor;
+mod cuts;
 pub(crate) mod open_transactions;
 pub(crate) mod read_set;
 pub(crate) mod since;
@@ -220,7 +221,7 @@ impl Snapshot {
     }
 
     /// Cuts `bounds` into at most `count` ranges, in the order of keys, that hold about equally
-    /// many entries: of the tree or of the run that has most of them. O(count log n).
+    /// many entries of the tree and its runs together. O(count log n) for each of them.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -232,15 +233,17 @@ impl Snapshot {
     ) -> Result<Vec<Bounds>, EngineError> {
         self.aged(|| {
             let (base, store) = (self.base(tree)?, &*self.view.store);
-            let mut largest: &Tree = &base.tree;
-            let mut most = largest.count_range(store, bounds)?;
-            for run in &base.runs {
-                let entries = run.tree.count_range(store, bounds)?;
-                if most < entries {
-                    (largest, most) = (&run.tree, entries);
-                }
+            let tree: &Tree = &base.tree;
+            let runs = base.runs.iter().map(|run| -> &Tree { &run.tree });
+            let mut sources = Vec::with_capacity(1 + base.runs.len());
+            for source in std::iter::once(tree).chain(runs) {
+                sources.push((source, source.count_range(store, bounds)?));
             }
-            Ok(largest.split(store, bounds, count)?)
+            sources.retain(|(_, entries)| 0 < *entries);
+            if let [(source, _)] = sources[..] {
+                return Ok(source.split(store, bounds, count)?);
+            }
+            Ok(cuts::of_several(&sources, store, bounds, count)?)
         })
     }
 

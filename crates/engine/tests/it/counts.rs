@@ -10,7 +10,7 @@ use std::thread;
 
 use bytes::Bytes;
 use frond_engine::{Durability, Engine, EngineOptions, Snapshot, Transaction, TreeId};
-use frond_testkit::random::for_seeds;
+use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Entry, Tree, Value};
 
@@ -189,6 +189,46 @@ fn counts_are_those_of_scans() {
         }
         check(&engine.snapshot(), tree, &mut random);
     });
+}
+
+/// Written in the order of their keys, those of one run lie side by side: the largest run alone
+/// says little of where the parts of a range end.
+#[test]
+fn a_range_is_cut_evenly_whatever_its_entries_lie_in() {
+    let mut with_runs = 0;
+    for_seeds(20, |mut random| {
+        let disk = SimDisk::new(random.next());
+        let options = EngineOptions { run_count_max: 5, ..churning(400) };
+        let engine = open(&disk, options).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let batch = 20 + random.below(50);
+        for first in (0..KEYS).step_by(batch) {
+            let mut transaction = engine.begin();
+            for number in first..(first + batch).min(KEYS) {
+                transaction.put(tree, key(number), value(&mut random)).unwrap();
+            }
+            transaction.commit(Durability::Relaxed).unwrap();
+        }
+        let snapshot = engine.snapshot();
+        with_runs += usize::from(snapshot.clean_base(tree).unwrap().is_none());
+        for bounds in [Bounds::all(), random_bounds(&mut random)] {
+            let all = snapshot.count_range(tree, &bounds).unwrap();
+            let count = 2 + random.below(14);
+            let parts = snapshot.split(tree, &bounds, count).unwrap();
+            assert!(parts.len() <= count, "{parts:?}");
+            let (first, last) = (parts.first().unwrap(), parts.last().unwrap());
+            assert_eq!((&first.start, &last.end), (&bounds.start, &bounds.end));
+            let follow = |pair: &[Bounds]| pair[0].end.is_some() && pair[0].end == pair[1].start;
+            assert!(parts.windows(2).all(follow), "{parts:?}");
+            for part in &parts {
+                let entries = snapshot.count_range(tree, part).unwrap();
+                // What is in memtables isn't looked at.
+                let most = all / count as u64 * 3 / 2 + 150;
+                assert!(entries <= most, "{entries} of {all} in one of {count} parts");
+            }
+        }
+    });
+    assert_met("ranges over runs", with_runs, 10);
 }
 
 #[test]
