@@ -61,7 +61,7 @@ use frond_doc::Value;
 use crate::error::QueryError;
 pub(crate) use crate::error::failure;
 
-pub(crate) use compared_fields::{KnownComparison, Relation};
+pub(crate) use compared_fields::{Implied, KnownComparison, Relation};
 pub(crate) use constants::{NotedConstant, compute};
 pub(crate) use evaluated::{Elements, Evaluated, Fields, check_bytes, check_depth};
 pub(crate) use extreme::Extreme;

@@ -1,12 +1,13 @@
 //! Comparisons of fields that hold wherever an expression is true: `{$gt: ["$a", 3]}`, alone or
-//! within an `$and`. By them an index finds the documents for an `$expr`.
+//! within an `$and`; and of which one of several holds: those of an `$or`'s branches, or that the
+//! field is one of the values of an `$in`. By them an index finds the documents for an `$expr`.
 //!
 //! Only values are noted that are equal to no array: an expression makes an array of `"$a.b"` where
 //! `a` is one, which no filter compares with.
 
 use std::cmp::Ordering;
 
-use frond_doc::{Value, ValueBuf};
+use frond_doc::{Array, Value, ValueBuf};
 
 use super::scope::Variables;
 use crate::collation::Collation;
@@ -90,7 +91,7 @@ pub(crate) struct KnownComparison {
 
 impl NotedComparison {
     /// The comparison with the value that its operand has, if documents can be found by it.
-    pub(super) fn known(&self, variables: &Variables) -> Option<KnownComparison> {
+    pub(crate) fn known(&self, variables: &Variables) -> Option<KnownComparison> {
         let value = match &self.operand {
             Operand::Value(value) => Some(value.as_value()),
             Operand::Variable(name) => variables.value(name),
@@ -101,23 +102,63 @@ impl NotedComparison {
     }
 }
 
-/// Returns the comparisons that a parsed expression implies.
-pub(super) fn of(expression: Value<'_>) -> Vec<NotedComparison> {
-    let mut found = Vec::new();
+/// What holds wherever an expression is true.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Implied {
+    /// All of these.
+    pub(crate) comparisons: Vec<NotedComparison>,
+    /// Of each of these one at least, and each of them says something.
+    pub(crate) alternatives: Vec<Vec<Implied>>,
+}
+
+impl Implied {
+    fn add_alternatives(&mut self, branches: Vec<Implied>) {
+        if !branches.is_empty() && !branches.iter().any(Implied::is_nothing) {
+            self.alternatives.push(branches);
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.comparisons.is_empty() && self.alternatives.is_empty()
+    }
+}
+
+/// Returns what a parsed expression implies.
+pub(super) fn of(expression: Value<'_>) -> Implied {
+    let mut found = Implied::default();
     let mut rest = vec![expression];
     while let Some(expression) = rest.pop() {
         let Some((operator, Value::Array(arguments))) = only_operator(expression) else { continue };
         if operator == "$and" {
             rest.extend(arguments.iter());
+        } else if operator == "$or" {
+            let branches: Vec<Implied> = arguments.iter().map(of).collect();
+            found.add_alternatives(branches);
+        } else if operator == "$in" {
+            found.add_alternatives(one_of(arguments));
         } else if let Some(relation) = Relation::of_operator(operator) {
             let mut pair = arguments.iter();
             if let (Some(left), Some(right)) = (pair.next(), pair.next()) {
                 let compared = comparison(left, relation, right);
-                found.extend(compared.or_else(|| comparison(right, relation.mirrored(), left)));
+                let compared = compared.or_else(|| comparison(right, relation.mirrored(), left));
+                found.comparisons.extend(compared);
             }
         }
     }
     found
+}
+
+/// What an `$in` with these arguments says for each value of its list.
+fn one_of(arguments: Array<'_>) -> Vec<Implied> {
+    let mut pair = arguments.iter();
+    let (Some(field), Some(Value::Array(values))) = (pair.next(), pair.next()) else {
+        return Vec::new();
+    };
+    let is_value = |value| Implied {
+        comparisons: comparison(field, Relation::Equal, value).into_iter().collect(),
+        alternatives: Vec::new(),
+    };
+    values.iter().map(is_value).collect()
 }
 
 fn only_operator(expression: Value<'_>) -> Option<(&str, Value<'_>)> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::{Document, Value, ValueBuf};
 
-use super::compared_fields::{self, KnownComparison, NotedComparison};
+use super::compared_fields::{self, Implied, KnownComparison};
 use super::constants::NotedConstant;
 use super::evaluated::{Evaluated, check_depth};
 use super::node::{Answer, Node, Operation};
@@ -20,7 +20,7 @@ pub struct Expression {
     runs_scripts: bool,
     constants: Arc<[NotedConstant]>,
     /// Comparisons that hold wherever it is true, if they were noted.
-    comparisons: Arc<[NotedComparison]>,
+    implied: Arc<Implied>,
     /// Those of them by which the planner may find documents, if they are known by now.
     ordered: Arc<[KnownComparison]>,
 }
@@ -40,8 +40,15 @@ impl Operation for OrNull {
 
 impl Expression {
     fn new(node: Node, runs_scripts: bool, constants: Arc<[NotedConstant]>) -> Expression {
-        let (comparisons, ordered) = (Arc::default(), Arc::default());
-        Expression { node: Arc::new(node), runs_scripts, constants, comparisons, ordered }
+        let (implied, ordered) = (Arc::default(), Arc::default());
+        Expression { node: Arc::new(node), runs_scripts, constants, implied, ordered }
+    }
+
+    /// An expression that is always true, with comparisons of which the caller knows that they
+    /// hold, by which the planner may find documents.
+    pub(crate) fn always(ordered: Vec<KnownComparison>) -> Expression {
+        let always = Node::of_constant(Value::Boolean(true));
+        Expression::new(always, false, Arc::default()).with_ordered(ordered)
     }
 
     /// Parses any value as an expression, and notes in `parser` the variables that are used and not
@@ -77,12 +84,12 @@ impl Expression {
 
     /// The same, parsed of `value`, with the comparisons noted that hold wherever it is true.
     pub(crate) fn with_comparisons(self, value: Value<'_>) -> Expression {
-        Expression { comparisons: compared_fields::of(value).into(), ..self }
+        Expression { implied: Arc::new(compared_fields::of(value)), ..self }
     }
 
-    /// The noted comparisons that `variables` make comparisons with known values.
-    pub(crate) fn known_comparisons(&self, variables: &Variables) -> Vec<KnownComparison> {
-        self.comparisons.iter().filter_map(|noted| noted.known(variables)).collect()
+    /// What holds wherever it is true, if that was noted.
+    pub(crate) fn implied(&self) -> &Implied {
+        &self.implied
     }
 
     /// The same, with comparisons by which the planner may find documents.

@@ -159,9 +159,18 @@ fn comparisons(random: &mut Random) -> String {
             _ => format!("{{'{operator}': [{value}, '${path}']}}"),
         }
     };
-    match random.below(2) {
+    match random.below(5) {
         0 => comparison(random),
-        _ => format!("{{'$and': [{}, {}]}}", comparison(random), comparison(random)),
+        1 => format!("{{'$and': [{}, {}]}}", comparison(random), comparison(random)),
+        2 => format!("{{'$or': [{}, {}]}}", comparison(random), comparison(random)),
+        3 => {
+            let (path, values) = (pick(random, PATHS), [0; 3].map(|_| pick(random, SCALARS)));
+            format!("{{'$in': ['${path}', [{}]]}}", values.join(", "))
+        }
+        _ => {
+            let both = format!("{{'$and': [{}, {}]}}", comparison(random), comparison(random));
+            format!("{{'$or': [{both}, {}]}}", comparison(random))
+        }
     }
 }
 
