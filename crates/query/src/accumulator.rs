@@ -148,6 +148,14 @@ impl Accumulator {
         self.kind.divides() && parameter.is_none_or(|it| it.constant().is_some())
     }
 
+    /// Whether what the state of a part takes of memory is for what it keeps until it is settled
+    /// or appended.
+    pub(crate) fn shrinks(&self) -> bool {
+        let is_sum = matches!(self.kind, Kind::Avg | Kind::Sum);
+        let is_covariance = matches!(self.kind, Kind::CovariancePop | Kind::CovarianceSamp);
+        is_sum || is_covariance || matches!(self.kind, Kind::StdDevPop | Kind::StdDevSamp)
+    }
+
     /// As [`start`](Self::start), for a part of the group's values.
     ///
     /// # Errors

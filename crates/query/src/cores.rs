@@ -28,10 +28,20 @@ const SLICE: Duration = Duration::from_micros(250);
 const LATELY: Duration = Duration::from_millis(20);
 /// The least number of entries of a part: fewer are read in some 4 ms, and a thread takes 50 µs.
 const PART_ENTRIES_MIN: u64 = 16 << 10;
-/// Finding the ends of pieces takes some two microseconds each.
+/// The most entries of a part whose result grows with them, where there are many.
+const PART_ENTRIES_MAX: u64 = 128 << 10;
+/// The least number of entries of a piece, of which each thread of a round reads some: all but one
+/// wait for the last of a round for half a piece.
+const PIECE_ENTRIES_MIN: u64 = 4 << 10;
+/// Finding the ends of pieces takes some two microseconds each, before anything is read: that many
+/// there may be of any length.
+const SHORT_PIECES_MAX: u64 = 64;
 const PIECES_MAX: usize = 4096;
-/// The number of parts for each worker: the last part of one may be slower than that of another.
-const PARTS_A_WORKER: usize = 4;
+/// The number of parts for each worker. At the end one works on the last part while the others are
+/// done, so that half a part is lost: with four for each of two workers that was a sixteenth.
+const PARTS_A_WORKER: usize = 8;
+/// The number of pieces for each worker that a round has at most.
+const PIECES_A_WORKER: usize = 32;
 
 /// The machine's cores.
 ///
@@ -82,7 +92,11 @@ impl Cores {
         let worth = match self.parts() {
             Some(parts) => entries.min(parts as u64),
             None if self.count < 2 => 1,
-            None => entries / PART_ENTRIES_MIN,
+            None if entries < 2 * PART_ENTRIES_MIN => 1,
+            None => {
+                let short = SHORT_PIECES_MAX.min(entries / PIECE_ENTRIES_MIN);
+                short.max(entries / PART_ENTRIES_MIN)
+            }
         };
         usize::try_from(worth).unwrap_or(usize::MAX).clamp(1, PIECES_MAX)
     }

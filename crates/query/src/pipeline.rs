@@ -66,6 +66,7 @@ mod stage;
 mod stream;
 mod table;
 mod time_unit;
+mod together;
 mod union_with;
 mod unwind;
 mod window;
@@ -158,8 +159,9 @@ impl Pipeline {
         let collections = Arc::new(no_collections::NoCollections);
         let resources = Resources::default();
         let variables = variables.clone();
-        let (wanted, metadata, is_part) = (None, self.metadata, false);
-        let context = Context { variables, collections, resources, wanted, metadata, is_part };
+        let (wanted, metadata, is_part, together) = (None, self.metadata, false, None);
+        let context =
+            Context { variables, collections, resources, wanted, metadata, is_part, together };
         let input: Documents<'_> = Box::new(std::iter::once(Ok(document.to_buf())));
         let mut made = self.clone().run_in(input, &context)?;
         let made = made.next().unwrap_or_else(|| Ok(DocumentBuf::empty()))?;
@@ -275,8 +277,9 @@ impl Pipeline {
     ) -> Result<Documents<'a>, QueryError> {
         self.check_bound(&variables)?;
         let resources = collections.resources();
-        let (wanted, metadata, is_part) = (None, self.metadata, false);
-        let context = Context { variables, collections, resources, wanted, metadata, is_part };
+        let (wanted, metadata, is_part, together) = (None, self.metadata, false, None);
+        let context =
+            Context { variables, collections, resources, wanted, metadata, is_part, together };
         let large = context.variables.large().clone();
         Ok(bounded(self.run_in(input, &context)?, &large))
     }

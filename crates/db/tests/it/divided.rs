@@ -591,3 +591,50 @@ fn stages_are_run_by_rounds() {
         assert!(least <= divided, "{pipeline}: {divided}");
     }
 }
+
+/// What parts of groups keep until it is their turn, and documents that are sorted in files, may be
+/// more than a share of a stage's memory.
+#[test]
+fn much_is_divided_too() {
+    let options = FrondOptions {
+        query_cores_max: Some(2),
+        stage_memory_bytes_max: Some(32 << 20),
+        ..FrondOptions::default()
+    };
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
+    let pad = "long ".repeat(120);
+    let make = |id| {
+        let price = f64::from(id * 7919 % 1009) / 16.0;
+        frond_doc::document! { "_id": id, "g": id * 31 % 97, "p": price, "pad": pad.as_str() }
+    };
+    for first in (0..70_000).step_by(5_000) {
+        let batch: Vec<DocumentBuf> = (first..first + 5_000_i32).map(make).collect();
+        assert_eq!(try_insert(&shop, "things", &batch).count, 5_000);
+    }
+    let seven = |accumulator: &str| {
+        let field = |field| format!(", 'f{field}': {accumulator}");
+        let fields: String = (0..7).map(field).collect();
+        format!("[{{'$group': {{'_id': '$g'{fields}}}}}]")
+    };
+    let windows = "{'$setWindowFields': {'partitionBy': '$g', 'sortBy': {'_id': 1}, 'output': {
+        'n': {'$sum': '$p', 'window': {'documents': ['unbounded', 'current']}}}}}";
+    let long = "{'$group': {'_id': '$g', 'n': {'$max': '$n'}, 'long': {'$max': '$pad'}}}";
+    for (least, pipeline) in [
+        (1, seven("{'$stdDevSamp': '$p'}")),
+        (1, seven("{'$covariancePop': ['$p', '$_id']}")),
+        (1, seven("{'$avg': {'$toDecimal': '$p'}}")),
+        (2, format!("[{windows}, {long}]")),
+    ] {
+        let run = || aggregate(&shop, Some("things"), &pipeline).expect("right");
+        frond.cores().divide_into(1);
+        let expected = run();
+        frond.cores().divide_into(0);
+        // A query that ran lately counts as running.
+        frond_store::io::pause(std::time::Duration::from_millis(100));
+        let before = frond.cores().divided_count();
+        assert!(run() == expected, "{pipeline}");
+        let divided = frond.cores().divided_count() - before;
+        assert!(least <= divided, "{pipeline}: {divided}");
+    }
+}

@@ -17,7 +17,7 @@ struct Summed {
     sum: Sum,
     /// Whether the order of a part's numbers matters.
     exactness: Option<Exactness>,
-    /// A part's decimals, whose order matters: they are added up in the end.
+    /// A part's decimals, whose order matters: they are added up when nothing comes before them.
     decimals: Vec<Decimal128>,
 }
 
@@ -43,18 +43,17 @@ impl Summed {
         Ok(0)
     }
 
-    /// The sum of all.
-    fn whole(&self) -> Sum {
-        let mut sum = self.sum;
-        self.decimals.iter().for_each(|number| sum.add(Number::Decimal(*number)));
-        sum
+    fn settle(&mut self) {
+        for number in std::mem::take(&mut self.decimals) {
+            self.sum.add(Number::Decimal(number));
+        }
     }
 
-    fn append(&mut self, next: &Summed) -> Result<(), QueryError> {
-        self.decimals.extend_from_slice(&next.decimals);
+    fn append(&mut self, next: Summed) -> Result<(), QueryError> {
         let both = self.exactness.as_mut().zip(next.exactness);
         let is_exact = both.is_some_and(|(own, next)| own.append(next));
         self.sum.append(&next.sum);
+        next.decimals.into_iter().for_each(|number| self.sum.add(Number::Decimal(number)));
         let is_exact = is_exact && self.exactness.is_some_and(|it| self.sum.is_exact(it));
         if is_exact { Ok(()) } else { Err(not_divided()) }
     }
@@ -87,10 +86,15 @@ impl State for Total {
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
-        self.0.append(&of_same_kind::<Self>(next).0)
+        self.0.append(of_same_kind::<Self>(next).0)
     }
 
-    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn settle(&mut self) {
+        self.0.settle();
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.settle();
         self.current()
     }
 }
@@ -103,7 +107,7 @@ impl Window for Total {
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.whole().total().into())
+        Ok(self.0.sum.total().into())
     }
 }
 
@@ -124,10 +128,15 @@ impl State for Avg {
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
-        self.0.append(&of_same_kind::<Self>(next).0)
+        self.0.append(of_same_kind::<Self>(next).0)
     }
 
-    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn settle(&mut self) {
+        self.0.settle();
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.settle();
         self.current()
     }
 }
@@ -140,7 +149,7 @@ impl Window for Avg {
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
-        Ok(self.0.whole().mean().map_or(Evaluated::NULL, Evaluated::from))
+        Ok(self.0.sum.mean().map_or(Evaluated::NULL, Evaluated::from))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A group's numbers are all kept, and the answer exact, up to [`EXACT_COUNT_MAX`]; more are
 //! gathered in a [`Digest`], whose size doesn't grow. The order of the numbers decides what is in
-//! it, so a part of a group keeps all of them until the parts are put together.
+//! it, so a part of a group keeps all of them until nothing comes before them.
 
 use super::digest::Digest;
 use super::state::{State, Window, of_same_kind};
@@ -54,16 +54,22 @@ impl State for Numbers {
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
-        self.numbers.append(&mut of_same_kind::<Self>(next).numbers);
+        for number in of_same_kind::<Self>(next).numbers {
+            self.add_number(number);
+        }
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn settle(&mut self) {
         if std::mem::take(&mut self.is_part) {
             for number in std::mem::take(&mut self.numbers) {
                 self.add_number(number);
             }
         }
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.settle();
         if let Some(mut digest) = self.digest {
             return answer(self.percentiles.as_deref(), |percentile| digest.at(percentile));
         }

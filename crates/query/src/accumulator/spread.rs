@@ -9,8 +9,8 @@
 //! constant number of steps a value.
 //!
 //! The order of the numbers decides how the result is rounded. So a part of a group keeps them, and
-//! they are added in the end, those of one part behind those of the part before: the result is that
-//! of one thread, whatever the parts are. To find them takes long, not to add them.
+//! they are added once those of the part before are: the result is that of one thread, whatever the
+//! parts are. To find them takes long, not to add them.
 
 use frond_doc::Value;
 
@@ -33,7 +33,7 @@ enum Range {
     Group,
     /// Pairs leave it.
     Window,
-    /// A part of a group, whose pairs are added in the end.
+    /// A part of a group, whose pairs are added when nothing comes before them.
     Part,
 }
 
@@ -98,19 +98,28 @@ impl State for Spreading {
             return Ok(0);
         }
         self.young_pairs.push((left, right));
-        Ok(size_of::<Spread>())
+        // A list has room for up to twice as much.
+        let is_part = self.range == Range::Part;
+        Ok(if is_part { 2 * size_of::<(f64, f64)>() } else { size_of::<Spread>() })
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
-        self.young_pairs.append(&mut of_same_kind::<Self>(next).young_pairs);
+        for (left, right) in of_same_kind::<Self>(next).young_pairs {
+            self.young.add_pair(left, right);
+        }
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn settle(&mut self) {
         if self.range == Range::Part {
-            let Spreading { young, young_pairs, .. } = &mut *self;
-            young_pairs.iter().for_each(|(left, right)| young.add_pair(*left, *right));
+            for (left, right) in std::mem::take(&mut self.young_pairs) {
+                self.young.add_pair(left, right);
+            }
         }
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.settle();
         self.current()
     }
 }

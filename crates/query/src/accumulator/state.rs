@@ -20,14 +20,19 @@ pub(crate) trait State: Any + Send {
     /// MongoDB's codes for values of the wrong type and results that are too large.
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError>;
 
-    /// Takes what another state was given of the values behind: both are of one accumulator, whose
-    /// values may be gathered in parts ([`Accumulator::divides`](super::Accumulator::divides)).
+    /// Takes what another state was given of the values behind, once this one is settled: both are
+    /// of one accumulator, whose values may be gathered in parts
+    /// ([`Accumulator::divides`](super::Accumulator::divides)).
     ///
     /// # Errors
     /// If that may be something else than to be given the values one after the other.
     fn append(&mut self, _next: Box<dyn State>) -> Result<(), QueryError> {
         Err(not_divided())
     }
+
+    /// Works in what was only kept because the state is of a part of the values: nothing comes
+    /// before them any more.
+    fn settle(&mut self) {}
 
     /// The result; null where there is none.
     ///

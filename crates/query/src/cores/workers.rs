@@ -8,14 +8,22 @@
 //! *Invariant*: what comes of the parts is what would come of one thread, or nothing. Where
 //! anything fails in a part, the others stop and nothing is answered; the caller then does all the
 //! work once more by one thread, which meets the error that comes first.
+//!
+//! *What comes of parts* is taken in their order, by whichever thread made the next one, while the
+//! others go on. No part is begun that is too far behind the next one ([`AHEAD_A_WORKER`]): a
+//! thread that has lost its core in the middle of a part gets it before others fill the memory with
+//! what can't be taken yet.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use frond_store::io::steady_now;
 
-use super::{Cores, LentCore, PART_ENTRIES_MIN, PARTS_A_WORKER, SLICE};
+use super::{
+    Cores, LentCore, PART_ENTRIES_MAX, PART_ENTRIES_MIN, PARTS_A_WORKER, PIECES_A_WORKER, SLICE,
+};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::examined::{self, Examined};
@@ -24,14 +32,20 @@ use crate::examined::{self, Examined};
 const CHECK_EVERY: Duration = Duration::from_millis(2);
 /// As a client's thread has it, at least: expressions and documents are nested.
 const STACK_BYTES: usize = 4 << 20;
+/// The number of parts for each worker that are begun before the first of them is taken.
+const AHEAD_A_WORKER: usize = 4;
 
 /// The threads of one request.
 pub struct Workers {
     cores: Arc<Cores>,
     /// The number of workers, the request's own thread included.
     count: usize,
-    /// For each part that is worked on, its thread's core.
-    slots: Vec<Mutex<Slot>>,
+    /// The most parts there may be, unless parts are wanted small.
+    parts_max: usize,
+    /// Whether no part is to have more than [`PART_ENTRIES_MAX`].
+    are_small: bool,
+    /// For each part that is worked on, its thread's core. They are made when parts are run.
+    slots: OnceLock<Vec<Mutex<Slot>>>,
     /// Whether a thread works on the request's own core.
     is_own_core_used: Mutex<bool>,
     freed: Condvar,
@@ -54,16 +68,26 @@ enum Core {
 impl Workers {
     /// As many as there are cores for; `None` if that is one.
     pub fn find(cores: &Arc<Cores>) -> Option<Arc<Workers>> {
+        Workers::of_parts(cores, false)
+    }
+
+    /// As [`find`](Self::find), for parts whose results grow with their entries and shrink when
+    /// they are taken: no part is large.
+    pub fn find_for_small_parts(cores: &Arc<Cores>) -> Option<Arc<Workers>> {
+        Workers::of_parts(cores, true)
+    }
+
+    fn of_parts(cores: &Arc<Cores>, are_small: bool) -> Option<Arc<Workers>> {
         let count = 1 + cores.spare_count();
         if count < 2 {
             return None;
         }
-        let parts_max = cores.parts().unwrap_or(count * PARTS_A_WORKER);
-        let slot = || Mutex::new(Slot { core: None, checked_at: steady_now() });
         Some(Arc::new(Workers {
             cores: Arc::clone(cores),
             count,
-            slots: (0..parts_max).map(|_| slot()).collect(),
+            parts_max: cores.parts().unwrap_or(count * PARTS_A_WORKER),
+            are_small,
+            slots: OnceLock::new(),
             is_own_core_used: Mutex::new(false),
             freed: Condvar::new(),
             has_failed: AtomicBool::new(false),
@@ -73,16 +97,27 @@ impl Workers {
     /// Returns how many parts something that has about so many entries is to have; 1 where parts
     /// aren't worth it.
     pub fn part_count(&self, entries: u64) -> usize {
-        let worth = match self.cores.parts() {
-            Some(_) => entries,
-            None => entries / PART_ENTRIES_MIN,
-        };
-        usize::try_from(worth).unwrap_or(usize::MAX).clamp(1, self.slots.len())
+        let whole = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        if self.cores.parts().is_some() {
+            return whole(entries).clamp(1, self.parts_max);
+        }
+        let small = if self.are_small { whole(entries / PART_ENTRIES_MAX) } else { 0 };
+        whole(entries / PART_ENTRIES_MIN).clamp(1, self.parts_max.max(small))
     }
 
-    /// Returns how many parts there may be at most.
+    /// Returns how many threads work at a time, the request's own included.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns how many parts there may be at most, unless they are wanted small.
     pub fn parts_max(&self) -> usize {
-        self.slots.len()
+        self.parts_max
+    }
+
+    /// Returns how many pieces may be read in a round.
+    pub fn round_max(&self) -> usize {
+        self.cores.parts().unwrap_or(self.count * PIECES_A_WORKER)
     }
 
     /// Waits until the thread that works on the part at `position` may go on. It may wait for a
@@ -94,7 +129,9 @@ impl Workers {
         if self.has_failed.load(Ordering::Relaxed) {
             return Err(stopped());
         }
-        let Some(slot) = self.slots.get(position) else { return Ok(()) };
+        let Some(slot) = self.slots.get().and_then(|slots| slots.get(position)) else {
+            return Ok(());
+        };
         let mut slot = lock(slot);
         if slot.checked_at.elapsed() < SLICE {
             return Ok(());
@@ -117,24 +154,38 @@ impl Workers {
         parts: Vec<P>,
         work: impl Fn(P) -> Result<T, E> + Sync,
     ) -> Option<Vec<T>> {
-        assert!(parts.len() <= self.slots.len(), "as many parts as were asked for");
+        let mut made = Vec::with_capacity(parts.len());
+        self.run_in_order(parts, work, |next| {
+            made.push(next);
+            Ok::<_, E>(())
+        })?;
+        Some(made)
+    }
+
+    /// Runs `work` on each of the parts, and `take` on the results, one after the other and in
+    /// their order; `None` if either failed for one of them.
+    ///
+    /// # Panics
+    /// If one of them does, or the parts of these workers were run before.
+    pub fn run_in_order<P: Send, T: Send, E, F>(
+        &self,
+        parts: Vec<P>,
+        work: impl Fn(P) -> Result<T, E> + Sync,
+        take: impl FnMut(T) -> Result<(), F> + Send,
+    ) -> Option<()> {
+        let slot = |_| Mutex::new(Slot { core: None, checked_at: steady_now() });
+        let slots: Vec<_> = (0..parts.len()).map(slot).collect();
+        assert!(self.slots.set(slots).is_ok(), "workers run parts once");
         let thread_count = self.count.min(parts.len());
-        let mut made: Vec<Option<T>> = Vec::new();
-        made.resize_with(parts.len(), || None);
-        let left = Mutex::new(parts.into_iter().zip(made.iter_mut()).enumerate());
+        let queue = Mutex::new(Queue {
+            left: parts.into_iter(),
+            begun: 0,
+            made: BTreeMap::new(),
+            taken: 0,
+            take: Some(take),
+        });
         let by_others = Mutex::new(Examined::default());
-        let worker = || {
-            while let Some(core) = self.core(|| lock(&left).len() == 0) {
-                let Some((position, (part, made))) = lock(&left).next() else {
-                    return self.free(core);
-                };
-                let at_work = AtWork { workers: self, position, has_done: false };
-                *lock(&self.slots[position]) = Slot { core: Some(core), checked_at: steady_now() };
-                let done = work(part).ok();
-                at_work.end(done.is_some());
-                *made = done;
-            }
-        };
+        let worker = || self.work(&queue, &work);
         std::thread::scope(|scope| {
             for _ in 1..thread_count {
                 let thread = std::thread::Builder::new().name("frond-part".to_owned());
@@ -148,14 +199,74 @@ impl Workers {
             }
             worker();
         });
-        drop(left);
         let counted = *lock(&by_others);
         examined::add(counted);
         examined::report(counted.keys, counted.documents);
-        let made: Option<Vec<T>> = made.into_iter().collect();
-        let divided = u64::from(made.is_some());
-        self.cores.divided.fetch_add(divided, Ordering::Relaxed);
-        made
+        if self.has_failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.cores.divided.fetch_add(1, Ordering::Relaxed);
+        Some(())
+    }
+
+    /// One thread's work: part after part, as long as there are any.
+    fn work<P, T, E, F>(
+        &self,
+        queue: &Mutex<Queue<P, T, impl FnMut(T) -> Result<(), F>>>,
+        work: &impl Fn(P) -> Result<T, E>,
+    ) {
+        let slots = self.slots.get().map_or(&[][..], Vec::as_slice);
+        while let Some(core) = self.core(|| lock(queue).left.len() == 0) {
+            let next = lock(queue).next(self.count * AHEAD_A_WORKER);
+            let (position, part) = match next {
+                Next::Part(position, part) => (position, part),
+                Next::Nothing => return self.free(core),
+                Next::Later => {
+                    self.free(core);
+                    self.wait_for_others();
+                    continue;
+                }
+            };
+            let at_work = AtWork { workers: self, position, has_done: false };
+            *lock(&slots[position]) = Slot { core: Some(core), checked_at: steady_now() };
+            let done = work(part).ok().is_some_and(|made| {
+                lock(queue).made.insert(position, made);
+                self.take_made(queue)
+            });
+            at_work.end(done);
+        }
+    }
+
+    /// Takes what was made next, as long as there is any and no other thread does; whether that
+    /// went well.
+    fn take_made<P, T, F>(
+        &self,
+        queue: &Mutex<Queue<P, T, impl FnMut(T) -> Result<(), F>>>,
+    ) -> bool {
+        let mut take = None;
+        loop {
+            let mut locked = lock(queue);
+            let Some(mut taking) = take.take().or_else(|| locked.take.take()) else { return true };
+            let position = locked.taken;
+            let Some(made) = locked.made.remove(&position) else {
+                locked.take = Some(taking);
+                return true;
+            };
+            drop(locked);
+            if taking(made).is_err() {
+                return false;
+            }
+            take = Some(taking);
+            lock(queue).taken += 1;
+            self.freed.notify_all();
+        }
+    }
+
+    /// Waits for what others do, for a while.
+    fn wait_for_others(&self) {
+        let is_used = lock(&self.is_own_core_used);
+        let waited = self.freed.wait_timeout(is_used, CHECK_EVERY);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// A core to work on, once there is one; `None` if nothing is left to do.
@@ -181,10 +292,44 @@ impl Workers {
         match core {
             Core::Own => {
                 *lock(&self.is_own_core_used) = false;
-                self.freed.notify_one();
+                // One of those that wait may wait for something else.
+                self.freed.notify_all();
             }
             Core::Lent(lent) => drop(lent),
         }
+    }
+}
+
+/// The parts that are left, and what was made of others.
+struct Queue<P, T, F> {
+    left: std::vec::IntoIter<P>,
+    /// The number of parts that were begun.
+    begun: usize,
+    /// What wasn't taken yet, by the parts' positions.
+    made: BTreeMap<usize, T>,
+    /// The number of parts whose results were taken.
+    taken: usize,
+    /// What takes them; `None` while a thread does.
+    take: Option<F>,
+}
+
+/// What a worker may do.
+enum Next<P> {
+    Part(usize, P),
+    /// Others have to be done before.
+    Later,
+    Nothing,
+}
+
+impl<P, T, F> Queue<P, T, F> {
+    /// The next part, unless more than `ahead` are begun.
+    fn next(&mut self, ahead: usize) -> Next<P> {
+        if self.taken + ahead <= self.begun && 0 < self.left.len() {
+            return Next::Later;
+        }
+        let Some(part) = self.left.next() else { return Next::Nothing };
+        self.begun += 1;
+        Next::Part(self.begun - 1, part)
     }
 }
 
@@ -207,7 +352,8 @@ impl Drop for AtWork<'_> {
         if !self.has_done {
             self.workers.has_failed.store(true, Ordering::Relaxed);
         }
-        let core = lock(&self.workers.slots[self.position]).core.take();
+        let slot = self.workers.slots.get().and_then(|slots| slots.get(self.position));
+        let core = slot.and_then(|slot| lock(slot).core.take());
         core.into_iter().for_each(|core| self.workers.free(core));
     }
 }
@@ -254,6 +400,37 @@ mod tests {
             Ok(())
         });
         assert_eq!(run, None);
+    }
+
+    #[test]
+    fn results_are_taken_in_order_and_no_part_runs_far_ahead() {
+        for count in [2, 3, 40] {
+            let workers = dividing(count);
+            let (taken, ahead) = (Mutex::new(0), count * AHEAD_A_WORKER);
+            let parts: Vec<usize> = (0..count * 9).collect();
+            let work = |part| {
+                assert!(part < *lock(&taken) + ahead, "{part}");
+                // The first lets the others come as far as they may.
+                let from = steady_now();
+                while part == 0 && from.elapsed() < CHECK_EVERY * 4 {
+                    std::thread::yield_now();
+                }
+                Ok::<_, ()>(part)
+            };
+            let done = workers.run_in_order(parts, work, |part| {
+                let mut taken = lock(&taken);
+                assert_eq!(part, *taken);
+                *taken += 1;
+                Ok::<_, ()>(())
+            });
+            assert_eq!((done, *lock(&taken)), (Some(()), count * 9));
+        }
+        let mut taken = 0;
+        let done = dividing(3).run_in_order(vec![(); 5], Ok::<_, ()>, |()| {
+            taken += 1;
+            if taken < 3 { Ok(()) } else { Err(()) }
+        });
+        assert_eq!((done, taken), (None, 3));
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl Cutter {
 
     fn add(&mut self, group: &mut OneGroup, document: &DocumentBuf) -> Result<(), QueryError> {
         let scope = Scope::new(document.view(), &self.variables);
-        self.bytes += self.stage.group.add_to(group, &scope)?;
+        self.bytes += self.stage.group.add_to(group, &scope)?.0;
         self.reservation.hold(self.bytes).map_err(|exceeded| {
             let message = format!(
                 "one bucket used too much memory and cannot spill to disk. Memory limit: {exceeded}"

@@ -6,6 +6,7 @@ use super::division::Division;
 use super::rows::Input;
 use super::spill::Resources;
 use super::stage::{Context, Stage};
+use super::together::Together;
 use crate::cores::Workers;
 use crate::error::QueryError;
 
@@ -38,7 +39,15 @@ pub(super) fn is_each(stage: &Arc<dyn Stage>) -> bool {
 
 /// Returns the contexts of `count` threads.
 pub(super) fn contexts(context: &Context, workers: &Arc<Workers>, count: usize) -> Vec<Context> {
-    (0..count).map(|position| context_of(context, (workers, position), count)).collect()
+    // Without files one thread fails where it needs more, counted by what its lists have room for:
+    // that is at most twice what is in them.
+    let bytes_max = context.resources.memory_bytes_max / 2;
+    let together = Together::new(context.resources.reservation_of(bytes_max));
+    let of_place = |position| {
+        let context = context_of(context, (workers, position), count);
+        Context { together: Some(Arc::clone(&together)), ..context }
+    };
+    (0..count).map(of_place).collect()
 }
 
 /// Returns the context of one of `count` threads, which works at a place among `workers`: it has
@@ -60,5 +69,5 @@ pub(super) fn context_of(
     let resources = Resources { go_on: Some(Arc::new(go_on)), ..context.resources.of_part(count) };
     let memory = context.variables.memory().of_part(may_go_on);
     let variables = context.variables.clone().with_memory(memory);
-    Context { variables, resources, is_part: true, ..context.clone() }
+    Context { variables, resources, is_part: true, together: None, ..context.clone() }
 }

@@ -30,6 +30,12 @@ pub(super) trait ParallelStage: Send + Sync {
         context: &Context,
     ) -> Result<Box<dyn PartialResult>, QueryError>;
 
+    /// Whether what it gathers of a part takes less memory once it was put behind what it gathered
+    /// of those before: then no part is to be large.
+    fn shrinks(&self) -> bool {
+        false
+    }
+
     /// Whether what it gives of all parts may come in pieces, which are dear to make.
     fn gives_pieces(&self) -> bool {
         false

@@ -69,7 +69,7 @@ impl ParallelStage for Facet {
         let spool = spooled(input, context)?;
         // What all of them gather is kept at once.
         let resources = context.resources.of_part(self.0.len());
-        let context = Context { resources, wanted: None, ..context.clone() };
+        let context = Context { resources, wanted: None, together: None, ..context.clone() };
         let gather =
             |(_, pipeline): &(_, Pipeline)| pipeline.gather_first(Box::new(spool.read()), &context);
         let gathered: Vec<_> = self.0.iter().map(gather).collect::<Result<_, _>>()?;

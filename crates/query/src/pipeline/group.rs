@@ -30,6 +30,7 @@ use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
 use super::spill::Resources;
 use super::stage::{Context, Counter, Origin, Stage, lazily};
+use super::together::{Share, Together};
 use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
@@ -75,10 +76,16 @@ struct Groups {
     reservation: Reservation,
     /// The key of the document that is added; kept for its memory.
     key: Vec<u8>,
-    /// Whether they are of a part of the documents.
-    is_part: bool,
-    /// The memory reserved for groups that came from other parts.
-    others: Vec<Reservation>,
+    /// Where they are of a part of the documents: what that takes.
+    part: Option<Part>,
+}
+
+/// The memory of the groups of a part.
+struct Part {
+    share: Share,
+    /// The bytes of those that are counted which will be given back when the part is settled.
+    shrinking_bytes: usize,
+    is_settled: bool,
 }
 
 /// A group and the states of its fields.
@@ -150,35 +157,50 @@ impl ParallelStage for Group {
         input: Input<'_>,
         context: &Context,
     ) -> Result<Box<dyn PartialResult>, QueryError> {
-        let resources = of_groups(&context.resources);
-        let mut groups = Groups { is_part: true, ..Groups::new(resources.reservation()) };
+        let reservation = of_groups(&context.resources).reservation();
+        let together = context.together.clone().unwrap_or_else(|| Together::new(reservation));
+        let part = Part { share: together.share(), shrinking_bytes: 0, is_settled: false };
+        let reservation = context.resources.reservation_of(0);
+        let mut groups = Groups { part: Some(part), ..Groups::new(reservation) };
         input.visit(&mut |document| {
             self.add(&mut groups, document, &context.variables)?;
-            groups.reservation.hold(groups.bytes).map_err(too_large)?;
+            groups.hold_part()?;
             Ok(true)
         })?;
         Ok(Box::new(GroupsOfPart { stage: self, groups }))
+    }
+
+    fn shrinks(&self) -> bool {
+        true
     }
 }
 
 impl PartialResult for GroupsOfPart {
     fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
         let next = of_same_stage::<GroupsOfPart>(next).groups;
-        let Groups { positions, mut groups, bytes, reservation, .. } = next;
-        self.groups.bytes += bytes;
-        self.groups.others.push(reservation);
+        self.groups.settle();
+        // Both are counted until the others are dropped.
+        let Groups { positions, mut groups, bytes, part, .. } = next;
+        self.groups.bytes += bytes - part.as_ref().map_or(0, |part| part.shrinking_bytes);
         let mut keys: Vec<(Bytes, usize)> = positions.into_iter().collect();
         keys.sort_unstable_by_key(|(_, position)| *position);
         for (key, position) in keys {
             let Some(group) = groups[position].take() else { continue };
             self.groups.append(key, group)?;
         }
-        Ok(())
+        drop(part);
+        self.groups.hold_part()
     }
 
     fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError> {
         self.stage.documents(self.groups, &of_groups(&context.resources))
     }
+}
+
+/// About what a group takes before it has seen a value.
+fn bytes_of(key: &[u8], group: &OneGroup) -> usize {
+    let states = group.states.len() * STATE_BYTES;
+    GROUP_BYTES + 2 * key.len() + accumulator::cost(group.id.as_value()) + states
 }
 
 /// Returns the resources of groups: one half of the stage's; the other is for sorting what comes
@@ -214,19 +236,36 @@ impl Counter for Group {
 impl Groups {
     fn new(reservation: Reservation) -> Groups {
         let (positions, groups) = (HashMap::new(), Vec::new());
-        let (key, others) = (Vec::new(), Vec::new());
-        Groups { positions, groups, bytes: 0, reservation, key, is_part: false, others }
+        Groups { positions, groups, bytes: 0, reservation, key: Vec::new(), part: None }
+    }
+
+    /// Says what a part takes.
+    fn hold_part(&mut self) -> Result<(), QueryError> {
+        let bytes = self.bytes;
+        self.part.as_mut().map_or(Ok(()), |part| part.share.hold(bytes)).map_err(too_large)
+    }
+
+    /// Works in what the part kept.
+    fn settle(&mut self) {
+        let Some(part) = self.part.as_mut().filter(|part| !part.is_settled) else { return };
+        part.is_settled = true;
+        self.bytes -= std::mem::take(&mut part.shrinking_bytes);
+        let states = self.groups.iter_mut().flatten().flat_map(|group| &mut group.states);
+        states.for_each(|state| state.settle());
     }
 
     /// Takes a group of the documents that follow.
     fn append(&mut self, key: Bytes, group: OneGroup) -> Result<(), QueryError> {
         match self.positions.get(&key).and_then(|position| self.groups[*position].as_mut()) {
             Some(own) => {
+                self.bytes -= bytes_of(&key, &group);
                 for (state, next) in own.states.iter_mut().zip(group.states) {
                     state.append(next)?;
                 }
             }
             None => {
+                let mut group = group;
+                group.states.iter_mut().for_each(|state| state.settle());
                 self.positions.insert(key, self.groups.len());
                 self.groups.push(Some(group));
             }
@@ -356,14 +395,11 @@ impl Group {
         let position = match groups.positions.get(&groups.key[..]) {
             Some(position) => *position,
             None => {
-                let group = match groups.is_part {
-                    true => self.start_part(id.or_null(), variables)?,
-                    false => self.start(id.or_null(), variables)?,
+                let group = match &groups.part {
+                    Some(_) => self.start_part(id.or_null(), variables)?,
+                    None => self.start(id.or_null(), variables)?,
                 };
-                groups.bytes += GROUP_BYTES
-                    + 2 * groups.key.len()
-                    + accumulator::cost(id.or_null())
-                    + group.states.len() * STATE_BYTES;
+                groups.bytes += bytes_of(&groups.key, &group);
                 groups.groups.push(Some(group));
                 let key = Bytes::copy_from_slice(&groups.key);
                 groups.positions.insert(key, groups.groups.len() - 1);
@@ -371,7 +407,11 @@ impl Group {
             }
         };
         let group = groups.groups[position].as_mut().expect("none was given out yet");
-        groups.bytes += self.add_to(group, &scope)?;
+        let (bytes, shrinking_bytes) = self.add_to(group, &scope)?;
+        groups.bytes += bytes;
+        if let Some(part) = &mut groups.part {
+            part.shrinking_bytes += shrinking_bytes;
+        }
         Ok(())
     }
 
@@ -380,22 +420,25 @@ impl Group {
         self.id.evaluate_in(scope)
     }
 
-    /// Adds a document to a group; returns about how many bytes that took.
+    /// Adds a document to a group; returns about how many bytes that took, and how many of them a
+    /// part gives back when it is settled.
     pub(super) fn add_to<'s>(
         &'s self,
         group: &mut OneGroup,
         scope: &Scope<'s>,
-    ) -> Result<usize, QueryError> {
-        let mut bytes = 0;
+    ) -> Result<(usize, usize), QueryError> {
+        let (mut bytes, mut shrinking_bytes) = (0, 0);
         let mut value = Evaluated::Missing;
         for (field, state) in self.fields.iter().zip(&mut group.states) {
             if !field.repeats {
                 value = field.accumulator.value(scope)?;
             }
             // A copy of what is borrowed costs nothing.
-            bytes += state.add(value.clone())?;
+            let added = state.add(value.clone())?;
+            bytes += added;
+            shrinking_bytes += if field.accumulator.shrinks() { added } else { 0 };
         }
-        Ok(bytes)
+        Ok((bytes, shrinking_bytes))
     }
 
     /// A group without documents.

@@ -171,7 +171,7 @@ impl Lookup {
             values.push((name.clone(), expression.evaluate_in(&scope)?.into_buf()));
         }
         let variables = context.variables.with(values);
-        Ok(Context { variables, is_part: false, ..context.clone() })
+        Ok(Context { variables, is_part: false, together: None, ..context.clone() })
     }
 }
 

@@ -6,8 +6,8 @@
 //!    any ([`ParallelStage`](super::division::ParallelStage)). All stages after that run as ever.
 //! 2. The documents' source cuts itself into parts that follow one another
 //!    ([`Rows::parts`](super::LentRows::parts)), where it can and it is worth it.
-//! 3. A thread takes a part through the stages; what the last one has gathered of the parts is put
-//!    together in their order ([`PartialResult::append`]).
+//! 3. A thread takes a part through the stages; what the last one has gathered of a part is put
+//!    behind that of those before ([`PartialResult::append`]) while others are still read.
 //! 4. What a stage gives of it may come in pieces again ([`gives_pieces`]): then the stages behind
 //!    it are run over these in the same way.
 //! 5. Where no stage gathers, the stages that look at one document at a time are run over some
@@ -28,6 +28,7 @@ use super::division::{Division, PartialResult};
 use super::rounds;
 use super::rows::{Input, Rows};
 use super::stage::{Context, Stage, lazily};
+use crate::code::Code;
 use crate::cores::Workers;
 use crate::error::QueryError;
 
@@ -100,21 +101,34 @@ fn over<'a>(stages: Vec<Wanted>, rows: Box<dyn Rows + 'a>, context: &Context) ->
 /// Runs the stages, of which the last gathers, on parts of the rows; `None` if there are none, or
 /// one thread must do it.
 fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Input<'static>> {
-    let workers = Workers::find(context.resources.cores.as_ref()?)?;
+    let cores = context.resources.cores.as_ref()?;
+    let division = stages.last().map(|(last, _)| Arc::clone(last).division());
+    let workers = match division {
+        Some(Division::Gathers(stage)) if stage.shrinks() => Workers::find_for_small_parts(cores)?,
+        _ => Workers::find(cores)?,
+    };
     // An error of reading is reported when all is read.
     let parts = rows.parts(&workers).ok()??;
     let contexts = contexts(context, &workers, parts.len());
     let parts = parts.into_iter().zip(contexts).collect();
-    let gathered = workers.run(parts, |(rows, context): (Box<dyn Rows + '_>, Context)| {
-        gather(stages, Input::Rows(rows), &context)
+    let gather_part = |(rows, context): (Box<dyn Rows + '_>, Context)| {
+        gather(stages, Input::Rows(rows), &context)?.ok_or_else(not_gathered)
+    };
+    let mut all: Option<Box<dyn PartialResult>> = None;
+    workers.run_in_order(parts, gather_part, |next| {
+        context.resources.check()?;
+        match &mut all {
+            Some(all) => all.append(next)?,
+            None => all = Some(next),
+        }
+        Ok::<_, QueryError>(())
     })?;
-    let mut gathered = gathered.into_iter();
-    let mut all = gathered.next()??;
-    for next in gathered {
-        let next = next?;
-        context.resources.check().and_then(|()| all.append(next)).ok()?;
-    }
-    all.input(context).ok()
+    all?.input(context).ok()
+}
+
+/// Shown to no client: then one thread does it all.
+fn not_gathered() -> QueryError {
+    QueryError::new(Code::InternalError, "the last of the stages doesn't gather")
 }
 
 /// Takes documents through the stages, of which the last gathers them; `None` if it doesn't.

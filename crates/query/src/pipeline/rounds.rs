@@ -21,7 +21,7 @@ use frond_doc::DocumentBuf;
 use frond_store::budget::Reservation;
 
 use super::Documents;
-use super::chain::{Wanted, chain, contexts, is_each};
+use super::chain::{Wanted, chain, context_of, is_each};
 use super::rows::{Input, Pieces, Rows};
 use super::stage::Context;
 use crate::cores::{Cores, Workers};
@@ -79,7 +79,7 @@ pub(super) fn over<'a>(
         context: context.clone(),
         cores,
         next: 0,
-        round_count: 2,
+        round_count: 4,
         piece_bytes: 0,
         own: Box::new(std::iter::empty()),
         own_bytes: 0,
@@ -134,15 +134,16 @@ impl Rounds {
         let workers = Workers::find(self.cores.as_ref()?)?;
         let affordable = (ROUND_BYTES_MAX / 2).checked_div(self.piece_bytes).unwrap_or(usize::MAX);
         let left = self.pieces.count() - self.next;
-        let count = self.round_count.min(workers.parts_max()).min(left).min(affordable.max(2));
+        let count = self.round_count.min(workers.round_max()).min(left).min(affordable.max(2));
         if count < 2 {
             return None;
         }
         let part = |(position, context): (usize, Context)| {
             (self.pieces.rows(self.next + position, Some((&workers, position))), context)
         };
-        let contexts = contexts(&self.context, &workers, count);
-        let parts: Vec<_> = contexts.into_iter().enumerate().map(part).collect();
+        // As many as there are threads have memory at a time.
+        let of_place = |place| context_of(&self.context, (&workers, place), workers.count());
+        let parts: Vec<_> = (0..count).map(of_place).enumerate().map(part).collect();
         let (stages, bytes_max) = (&self.stages, ROUND_BYTES_MAX / count);
         let made = workers.run(parts, |(rows, context): (Box<dyn Rows>, Context)| {
             made_of(stages, rows, &context, bytes_max)

@@ -157,7 +157,7 @@ impl Pieces for WindowPieces {
     fn rows(&self, position: usize, worker: Option<(&Arc<Workers>, usize)>) -> Box<dyn Rows> {
         let context = match worker {
             Some((workers, place)) => {
-                let count = workers.parts_max();
+                let count = workers.count();
                 let mut context = context_of(&self.context, (workers, place), count);
                 // What is too large for a share of memory may have a place in all of it.
                 context.resources.spill = None;

@@ -9,6 +9,7 @@ use super::division::Division;
 use super::geo_near::GeoNearStage;
 use super::rows::{Input, Rows};
 use super::shape::Shape;
+use super::together::Together;
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
@@ -33,6 +34,8 @@ pub(super) struct Context {
     pub(super) metadata: Metadata,
     /// Whether a thread reads all that comes of a part of the documents.
     pub(super) is_part: bool,
+    /// The memory that the threads of parts hold together, where they may.
+    pub(super) together: Option<Arc<Together>>,
 }
 
 impl Context {

@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 
 /// The most that a round keeps of a piece.
-const PIECE_BYTES_MAX: usize = 1 << 20;
+const PIECE_BYTES_MAX: usize = 256 << 10;
 /// What a document takes besides its bytes.
 const DOCUMENT_BYTES: usize = 64;
 
@@ -141,7 +141,7 @@ impl<'a> DividedScan<'a> {
         }
         let pieces = self.scan.walks[0].parts(&fetch.reader, |count| cores.piece_count(count))?;
         self.left = pieces.unwrap_or_default().into();
-        self.round_count = 2;
+        self.round_count = 4;
         if let Some(first) = self.left.pop_front() {
             self.scan.walks[0] = first;
         }
@@ -168,7 +168,7 @@ impl<'a> DividedScan<'a> {
     /// Reads the next pieces at once; `None` if the caller's thread must read the next one.
     fn round(&mut self) -> Option<VecDeque<DocumentBuf>> {
         let workers = Workers::find(self.cores.as_ref()?)?;
-        let count = self.round_count.min(workers.parts_max()).min(self.left.len());
+        let count = self.round_count.min(workers.round_max()).min(self.left.len());
         if count < 2 {
             return None;
         }

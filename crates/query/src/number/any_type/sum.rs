@@ -119,7 +119,7 @@ impl Sum {
         self.nan_count += next.nan_count;
         self.infinite_count += next.infinite_count;
         self.minus_infinite_count += next.minus_infinite_count;
-        debug_assert!(self.decimals.is_none() && next.decimals.is_none());
+        debug_assert!(next.decimals.is_none(), "the order of decimals matters");
     }
 
     /// Notes in `exactness` what is to be added; whether the order of all is known not to matter.
