@@ -17,6 +17,7 @@ use frond_store::io::{Chance, Clock, Machine};
 
 use crate::clock::{BelievedClock, ClockRecords};
 use crate::contention::Contention;
+use crate::ended_cursors::EndedCursors;
 use crate::error::Error;
 use crate::schema::{Builds, CatalogCache, IndexBuild, IndexFilters, IndexUsage};
 use crate::spill::SpillSpace;
@@ -144,6 +145,7 @@ struct Inner {
     index_filters: IndexFilters,
     /// The number of times a collection or an index went, or got another name.
     definitions_changed: AtomicU64,
+    ended_cursors: EndedCursors,
     written: UncommittedWrites,
     /// The last records of transactions' events.
     tail: Arc<Tail>,
@@ -206,6 +208,7 @@ impl Frond {
                 usage: IndexUsage::default(),
                 index_filters: IndexFilters::default(),
                 definitions_changed: AtomicU64::new(0),
+                ended_cursors: EndedCursors::default(),
                 written: UncommittedWrites::default(),
                 tail: Tail::new(documents_bytes.min(TAIL_BYTES)),
                 set_id: OnceLock::new(),
@@ -439,6 +442,30 @@ impl Frond {
     /// Notes that a collection or an index went, or got another name.
     pub(crate) fn note_definitions_changed(&self) {
         self.inner.definitions_changed.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the number that [`Frond::end_cursors`] takes, before what ends them is visible.
+    #[doc(hidden)]
+    pub fn begin_to_end(&self) -> u64 {
+        self.inner.definitions_changed.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Ends the cursors that began before `number` on a branch, or on one collection of it: what
+    /// they read is another now.
+    #[doc(hidden)]
+    pub fn end_cursors(
+        &self,
+        repository: &str,
+        branch: &str,
+        collection: Option<&str>,
+        number: u64,
+    ) {
+        self.inner.ended_cursors.end(repository, branch, collection, number);
+        self.note_definitions_changed();
+    }
+
+    pub(crate) fn ended_cursors(&self) -> &EndedCursors {
+        &self.inner.ended_cursors
     }
 
     pub(crate) fn usage(&self) -> &IndexUsage {

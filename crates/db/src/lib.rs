@@ -25,6 +25,7 @@ mod commit_id;
 pub mod database;
 pub mod date;
 mod definition;
+mod ended_cursors;
 pub mod error;
 mod event;
 mod expire;

@@ -122,6 +122,7 @@ impl Repository {
     pub fn delete_branch(&self, name: &str, force: bool) -> Result<(), Error> {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
+        let number = self.frond().begin_to_end();
         self.transact_alone(scope, LatchMode::Remover, Durability::Synced, |transaction| {
             if refs::repository(&self.reader(), repository)?.is_none() {
                 return Err(history::no_branch(repository, name));
@@ -168,7 +169,9 @@ impl Repository {
                 name,
             )?;
             Ok(Outcome::Commit(()))
-        })
+        })?;
+        self.frond().end_cursors(repository, name, None, number);
+        Ok(())
     }
 
     /// Refuses to delete a branch with work that would be hard to find again.

@@ -2,12 +2,14 @@
 //!
 //! A cursor reads one snapshot and could be read to its end whatever happens meanwhile. MongoDB
 //! ends it (175) once its collection was dropped or renamed, or an index by which it finds its
-//! documents was dropped, and applications rely on that.
+//! documents was dropped, and applications rely on that. So `$out` ends it, which there renames a
+//! collection onto its target; and a branch that is deleted or renamed is what a dropped database is.
 //!
 //! 1. A directory counts such changes, of all its collections ([`Frond::definitions_changed`]).
 //! 2. Before each document a cursor compares the count with the one when it began: an atomic load.
 //! 3. Where it is another, the collection is looked up as it is now. Mostly another collection was
-//!    changed.
+//!    changed. What has its name and UUID still may be another all the same:
+//!    [`ended_cursors`](crate::ended_cursors).
 //!
 //! Cursors of commits, past moments and transactions are never ended.
 //!
@@ -29,7 +31,9 @@ pub(crate) struct CursorValidity {
     collection: String,
     uuid: [u8; 16],
     indexes: Vec<String>,
-    /// The count of changes up to which it is known to be there.
+    /// The count of changes when it began.
+    begun: u64,
+    /// The count up to which it is known to be there.
     seen: u64,
 }
 
@@ -61,12 +65,14 @@ impl CursorValidity {
         if !is_branch || database.is_past() || database.transaction().is_some() {
             return None;
         }
+        let begun = database.frond().definitions_changed();
         Some(CursorValidity {
             database: database.clone(),
             collection: name.to_owned(),
             uuid: collection.uuid,
             indexes: Vec::new(),
-            seen: database.frond().definitions_changed(),
+            begun,
+            seen: begun,
         })
     }
 
@@ -81,7 +87,7 @@ impl CursorValidity {
         }
         let reader = self.database.reader();
         let found = Catalog::of(&reader, &self.database).collection(&self.collection)?;
-        let Some(found) = found.filter(|found| found.uuid == self.uuid) else {
+        let Some(found) = found.filter(|found| found.uuid == self.uuid && !self.has_ended()) else {
             return Err(self.gone());
         };
         let is_there = |name: &&String| found.indexes.iter().any(|index| index.spec.name == **name);
@@ -92,10 +98,20 @@ impl CursorValidity {
         Ok(())
     }
 
-    /// The error of a collection that has another name or none.
+    fn has_ended(&self) -> bool {
+        let (repository, branch) = (self.database.repository_name(), self.database.branch());
+        let branch = branch.unwrap_or_default();
+        let ended = self.database.frond().ended_cursors();
+        ended.has_ended(repository, branch, &self.collection, self.begun)
+    }
+
+    /// The error of a collection that has another name or none, or is another.
     fn gone(&self) -> Error {
         let others = list_collections(&self.database).unwrap_or_default();
-        match others.into_iter().find(|other| other.uuid == self.uuid) {
+        let renamed = others
+            .into_iter()
+            .find(|other| other.uuid == self.uuid && other.name != self.collection);
+        match renamed {
             Some(other) => killed(format!(
                 "collection renamed from '{}' to '{}'",
                 self.database.namespace(&self.collection),

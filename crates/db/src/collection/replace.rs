@@ -164,12 +164,15 @@ fn replace_content(
         let indexes = staged.build_indexes(&indexes)?;
         let built = Built { options, made: made.clone(), indexes };
         let scope = Scope::collection(database.repository_name(), branch, collection);
+        let number = database.frond().begin_to_end();
         let swapped = database.transact(scope, LatchMode::Replacer, durability, |transaction| {
             erases.check(database.frond().engine(), transaction)?;
             let done = staged.swap_in(transaction, branch, &built)?;
             Ok(Outcome::commit_if(done, done))
         })?;
         if swapped {
+            let repository = database.repository_name();
+            database.frond().end_cursors(repository, branch, Some(collection), number);
             return Ok(());
         }
     }

@@ -121,6 +121,13 @@ fn cursors_end_with_what_they_read() {
         (rename, "admin", &all[..], "collection renamed from 'test.c' to 'test.d'"),
         (r#"{"dropDatabase": 1}"#, "test", &all[..], "collection dropped"),
         (drop_index, "test", &[by_index][..], "index 'a_1' dropped"),
+        (
+            r#"{"aggregate": "other", "pipeline": [{"$out": "c"}], "cursor": {}}"#,
+            "test",
+            &all[..],
+            "collection dropped: test.c",
+        ),
+        (r#"{"aggregate": "c", "pipeline": [{"$out": "other"}], "cursor": {}}"#, "test", &[], ""),
         (r#"{"drop": "other"}"#, "test", &[], ""),
         (r#"{"dropIndexes": "c", "index": "b_1"}"#, "test", &[], ""),
         (r#"{"frondCommit": 1, "message": "m"}"#, "test", &[], ""),
@@ -150,6 +157,42 @@ fn cursors_end_with_what_they_read() {
                 assert_eq!(client.error("test", &more).0, 43, "{change} {command}");
             } else {
                 assert_eq!(batch(&client.ok("test", &more)), (0, 3), "{change} {command}");
+            }
+        }
+    }
+}
+
+/// A branch that is deleted or renamed takes its cursors with it, as a database that is dropped
+/// does, also if it is made again at once; those of other branches go on.
+#[test]
+fn cursors_end_with_their_branch() {
+    let delete = r#"{"frondBranch": 1, "branch": "b", "delete": true, "forceDelete": true}"#;
+    let rename = r#"{"frondBranch": 1, "branch": "b", "rename": "c"}"#;
+    let make = r#"{"frondBranch": 1, "branch": "b"}"#;
+    for changes in [&[delete][..], &[delete, make], &[rename], &[rename, make]] {
+        for written in [false, true] {
+            let server = Running::start();
+            let mut client = server.client();
+            fill(&mut client, 9);
+            client.ok("test", r#"{"frondCommit": 1, "message": "m"}"#);
+            client.ok("test", make);
+            if written {
+                client.ok("test@b", r#"{"insert": "c", "documents": [{"_id": "b"}]}"#);
+            }
+            let open = r#"{"find": "c", "batchSize": 2}"#;
+            let of_branch = batch(&client.ok("test@b", open)).0;
+            let of_main = batch(&client.ok("test", open)).0;
+            for change in changes {
+                client.ok("test", change);
+            }
+            let more =
+                |id: i64| format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c"}}"#);
+            let (code, answer) = client.error("test@b", &more(of_branch));
+            assert_eq!(code, 175, "{changes:?} {written}: {answer}");
+            assert_eq!(batch(&client.ok("test", &more(of_main))), (0, 7));
+            if changes.len() > 1 {
+                let (id, _) = batch(&client.ok("test@b", open));
+                assert_eq!(batch(&client.ok("test@b", &more(id))), (0, 7), "a new one goes on");
             }
         }
     }

@@ -37,6 +37,7 @@ impl Repository {
         let scope = Scope::branch(repository, old);
         // A write that began under the old name is over before, as with a deletion.
         let mode = LatchMode::Remover;
+        let number = self.frond().begin_to_end();
         let renamed = self.transact_alone(scope, mode, Durability::Synced, |transaction| {
             let engine = self.frond().engine();
             {
@@ -77,6 +78,7 @@ impl Repository {
             RefChange { from: None, to: state.at, why }.log(transaction, repository, new)?;
             Ok(Outcome::Commit(BranchInfo { name: new.to_owned(), head: state.at }))
         })?;
+        self.frond().end_cursors(repository, old, None, number);
         self.frond().written().rename(repository, old, new);
         Ok(renamed)
     }
