@@ -97,7 +97,8 @@ fn remove(request: &Request<'_>) -> Result<Vec<String>, Error> {
     let undo_millis = gc::UNDO_SECONDS.saturating_mul(1_000);
     let Some(replica) = &request.server.replica else {
         let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
-        frond_vcs::reclaim(frond, undo_millis, options)?;
+        let interrupt = request.operation.interrupt();
+        frond_vcs::reclaim_until(frond, undo_millis, options, &interrupt)?;
         return Ok(Vec::new());
     };
     frond_vcs::forget(frond, undo_millis)?;

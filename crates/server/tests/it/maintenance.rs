@@ -252,3 +252,52 @@ fn no_client_makes_the_first_user_where_the_localhost_exception_is_off() {
     let server = Running::with_auth(&SimDisk::new(1));
     assert_eq!(server.client().code("admin", create), 0);
 }
+
+/// A collection at a slow pace may take hours. Another one, which waits for its turn, ends in its own
+/// time, and the slow one when it is killed.
+#[test]
+fn a_collection_that_waits_for_another_ends_in_its_time() {
+    let server = Running::start();
+    let mut client = server.client();
+    let mut state = 17_u64;
+    let documents: Vec<String> = (0..300)
+        .map(|id| {
+            let mut text = String::new();
+            while text.len() < 3_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(&format!("{state:016x}"));
+            }
+            format!(r#"{{"_id": {id}, "text": "{text}"}}"#)
+        })
+        .collect();
+    client.ok("a", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(",")));
+    client.ok("a", r#"{"frondCommit": 1, "message": "all"}"#);
+    client.ok("a", r#"{"delete": "c", "deletes": [{"q": {}, "limit": 0}]}"#);
+    client.ok("a", r#"{"frondCommit": 1, "message": "none"}"#);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| {
+            server
+                .client()
+                .error("admin", r#"{"frondGc": 1, "quick": true, "bytesPerSecond": 1}"#)
+                .0
+        });
+        let id = loop {
+            let answer = client.ok("admin", r#"{"currentOp": 1, "command.frondGc": 1}"#);
+            let list = answer.get("inprog").and_then(|list| list.as_array()).expect("a list");
+            if let Some(Value::Document(first)) = list.iter().next()
+                && let Some(Value::Int64(micros)) = first.get("microsecs_running")
+                && 1_500_000 < micros
+            {
+                break first.get("opid").and_then(|id| id.as_integer()).expect("a number");
+            }
+            assert!(!slow.is_finished(), "it had nothing to do");
+        };
+        let begun = std::time::Instant::now();
+        let quick = r#"{"frondGc": 1, "quick": true, "maxTimeMS": 700}"#;
+        assert_eq!(client.error("admin", quick).0, 50);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30));
+        client.ok("admin", &format!(r#"{{"killOp": 1, "op": {id}}}"#));
+        assert_eq!(slow.join().expect("no panic"), 11601);
+    });
+    client.ok("admin", r#"{"frondGc": 1, "quick": true}"#);
+}

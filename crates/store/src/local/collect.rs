@@ -25,7 +25,8 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use super::mark::{Halt, Marks};
 use super::repack::Repack;
@@ -36,6 +37,7 @@ use crate::error::StoreError;
 use crate::gc::session::Sessions;
 use crate::gc::{GarbageCollection, GcReport};
 use crate::index::Index;
+use crate::io::pause;
 use crate::location::PackedChunk;
 use crate::location::{PURPOSE_COUNT, PackNumber, Purpose};
 use crate::manifest::{PackState, SetAsideReason};
@@ -43,6 +45,8 @@ use crate::pack::Pack;
 use crate::pack::reader::read_index;
 use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
 
+/// The interval at which a collection that waits for another one looks whether that has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// A round moves packs of about this many bytes, and of what a collection may take of the disk at
 /// most.
 const ROUND_BYTES: u64 = 1 << 30;
@@ -68,11 +72,15 @@ pub(super) fn collect(
     store: &LocalStore,
     collection: &mut GarbageCollection<'_>,
 ) -> Result<GcReport, StoreError> {
-    let _one = store.collector.lock().expect("no panic while the lock is held");
+    let mut collected =
+        GcReport { bytes_before: store.counters().bytes_stored, ..GcReport::default() };
+    let Some(_one) = turn(store, collection) else {
+        (collected.bytes_after, collected.stopped) = (collected.bytes_before, true);
+        return Ok(collected);
+    };
     store.check_poison()?;
     store.sessions.begin_collection();
     let _noting = EndWhenDropped(&store.sessions);
-    let collected = GcReport { bytes_before: store.counters().bytes_stored, ..GcReport::default() };
     let marks = Marks::new(store, &[]);
     let mut collector = Collector { store, collection, marks, collected };
     match collector.run() {
@@ -83,6 +91,25 @@ pub(super) fn collect(
     let mut collected = collector.collected;
     collected.bytes_after = store.counters().bytes_stored;
     Ok(collected)
+}
+
+/// Waits until no other collection runs, which may take hours at a slow pace; `None` if this one is
+/// to stop meanwhile.
+fn turn<'a>(
+    store: &'a LocalStore,
+    collection: &mut GarbageCollection<'_>,
+) -> Option<MutexGuard<'a, ()>> {
+    loop {
+        match store.collector.try_lock() {
+            Ok(turn) => return Some(turn),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Poisoned(_)) => panic!("no panic while the lock is held"),
+        }
+        if (collection.throttle)(0).is_break() {
+            return None;
+        }
+        pause(LOOK_EVERY);
+    }
 }
 
 struct EndWhenDropped<'a>(&'a Sessions);
