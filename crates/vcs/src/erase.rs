@@ -435,7 +435,11 @@ fn not_found(request: &EraseRequest, namespace: &str) -> Error {
     Error::invalid(Code::NoSuchKey, message)
 }
 
-fn put_replaced(
+/// Notes that a commit has another one's place.
+///
+/// # Errors
+/// As the transaction's `put`.
+pub(crate) fn put_replaced(
     transaction: &mut Transaction,
     database: &str,
     replaced: &Replaced,

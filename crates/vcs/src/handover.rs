@@ -6,21 +6,25 @@
 //! 2. The copy fetches, and each of its branches moves forward to where the source's is
 //!    ([`Repository::take_after`]). Branches and tags that the source doesn't have any more go; a
 //!    branch whose history was rewritten there can't move forward, and is refused.
-//! 3. Branches' policies, the commit policy and remotes go along as records ([`Handover`]).
+//! 3. Branches' policies, the commit policy and remotes go along as records ([`Handover`]), and so
+//!    do the ids of commits that were erased: the copy, too, refuses such from elsewhere.
 //!
 //! The reflog, what can be undone, and where remotes' branches were stay behind: on each branch of
 //! the copy a mark in the reflog ends what can be undone.
 
 use std::collections::BTreeMap;
 
-use frond_db::inside::refs::format;
+use frond_db::inside::commit_id::COMMIT_ID_BYTES;
+use frond_db::inside::refs::erased::Replaced;
 use frond_db::inside::refs::policy::BranchPolicy;
-use frond_db::inside::{CommitId, Error, LatchMode, Outcome, Reader, Scope, refs};
+use frond_db::inside::refs::{erased, format};
+use frond_db::inside::{CommitId, Error, LatchMode, Outcome, Reader, Scope, refs, system};
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Code;
 
+use crate::erase::put_replaced;
 use crate::policy::commit_policy::CommitPolicy;
 use crate::refs::reflog::{self, MOVED, RefChange, RefChangeInfo, RefWhy};
 use crate::remote::{Depth, Moved, Remote, RemoteState};
@@ -31,6 +35,9 @@ use crate::{CommitRequest, MergeRequest};
 /// The name of the source as a remote: its branches are `moved~from/main` meanwhile. No remote that
 /// a user names can be called so.
 const SOURCE: &str = "moved~from";
+/// The field of commits that were erased: two ids and a time each.
+const ERASED: &str = "erased";
+const ERASED_BYTES: usize = 2 * COMMIT_ID_BYTES + size_of::<i64>();
 
 /// A branch as it is to be at the target.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,6 +61,8 @@ pub struct Handover {
     pub remotes: BTreeMap<String, String>,
     /// Says when and how commits are made.
     pub commit_policy: Option<DocumentBuf>,
+    /// The commits that were erased: those in their places, and when, in milliseconds since 1970.
+    pub erased: BTreeMap<CommitId, (CommitId, i64)>,
 }
 
 impl Handover {
@@ -86,6 +95,14 @@ impl Handover {
         builder.end();
         if let Some(policy) = &self.commit_policy {
             builder.append("commitPolicy", Value::from(policy));
+        }
+        if !self.erased.is_empty() {
+            // After an erase in an old commit there is one for each commit since.
+            let mut bytes = Vec::with_capacity(self.erased.len() * ERASED_BYTES);
+            for (old, (new, time_millis)) in &self.erased {
+                bytes.extend(old.0.iter().chain(&new.0).chain(&time_millis.to_le_bytes()));
+            }
+            system::append_bytes(&mut builder, ERASED, system::SUBTYPE_GENERIC, &bytes);
         }
         builder.build()
     }
@@ -133,7 +150,8 @@ impl Handover {
         let default_branch = default_branch.ok_or_else(|| wrong("defaultBranch"))?.to_owned();
         let commit_policy = document.get("commitPolicy").and_then(|policy| policy.as_document());
         let commit_policy = commit_policy.map(|policy| policy.to_buf());
-        Ok(Handover { default_branch, branches, tags, remotes, commit_policy })
+        let erased = erased_of(document)?;
+        Ok(Handover { default_branch, branches, tags, remotes, commit_policy, erased })
     }
 }
 
@@ -145,6 +163,26 @@ fn rewritten(error: Error, database: &str) -> Error {
         error.message
     );
     Error { message, ..error }
+}
+
+/// Reads the commits that were erased.
+fn erased_of(document: Document<'_>) -> Result<BTreeMap<CommitId, (CommitId, i64)>, Error> {
+    let bytes = match document.get(ERASED) {
+        None => return Ok(BTreeMap::new()),
+        Some(Value::Binary(binary)) => binary.bytes,
+        Some(_) => return Err(wrong(ERASED)),
+    };
+    let (records, rest) = bytes.as_chunks::<ERASED_BYTES>();
+    if !rest.is_empty() {
+        return Err(wrong(ERASED));
+    }
+    let read = |record: &[u8; ERASED_BYTES]| {
+        let (old, rest) = record.split_first_chunk()?;
+        let (new, rest) = rest.split_first_chunk()?;
+        let (time_millis, _) = rest.split_first_chunk()?;
+        Some((CommitId(*old), (CommitId(*new), i64::from_le_bytes(*time_millis))))
+    };
+    records.iter().map(read).collect::<Option<_>>().ok_or_else(|| wrong(ERASED))
 }
 
 fn append_id(builder: &mut DocumentBuilder, id: Option<CommitId>) {
@@ -191,6 +229,8 @@ impl Repository {
         let remotes = self.list_remotes()?.into_iter();
         handover.remotes = remotes.map(|remote| (remote.name, remote.url)).collect();
         handover.commit_policy = self.commit_policy()?.map(|policy| policy.to_document().clone());
+        let erased = erased::replaced(&reader, name)?.into_iter();
+        handover.erased = erased.map(|it| (it.old, (it.new, it.time_millis))).collect();
         Ok(handover)
     }
 
@@ -380,6 +420,7 @@ impl Repository {
 
     /// Takes the records that aren't in commits.
     fn take_records(&self, handover: &Handover) -> Result<(), Error> {
+        self.take_erased(handover)?;
         for (name, branch) in &handover.branches {
             if branch.policy != BranchPolicy::default() {
                 self.set_branch_policy(name, branch.policy)?;
@@ -404,9 +445,23 @@ impl Repository {
         self.forget_remote_branches(SOURCE)
     }
 
+    /// Notes the commits that were erased at the source.
+    fn take_erased(&self, handover: &Handover) -> Result<(), Error> {
+        let name = self.repository_name();
+        let scope = Scope::branch(name, "");
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            for (&old, &(new, time_millis)) in &handover.erased {
+                put_replaced(transaction, name, &Replaced { old, new, time_millis })?;
+            }
+            Ok(Outcome::commit_if(!handover.erased.is_empty(), ()))
+        })
+    }
+
     /// Refuses a copy that isn't what the source is.
     fn check_same(&self, handover: &Handover) -> Result<(), Error> {
-        let own = self.handover()?;
+        let mut own = self.handover()?;
+        // A copy may know of more, from when it was in use.
+        own.erased.retain(|old, _| handover.erased.contains_key(old));
         if own == *handover {
             return Ok(());
         }

@@ -6,8 +6,8 @@ use frond_db::fence::{FenceState, FenceStep};
 use frond_db::{ChangeRetention, RetentionBegins};
 use frond_doc::extended_json;
 use frond_query::Code;
-use frond_vcs::remote::{DataRemote, Moved};
-use frond_vcs::{BranchPolicy, CommitPolicy, Handover, Repository};
+use frond_vcs::remote::{DataRemote, Moved, PushRequest};
+use frond_vcs::{BranchPolicy, CommitPolicy, EraseRequest, Handover, Repository};
 
 use super::*;
 
@@ -349,4 +349,32 @@ fn a_remote_may_have_any_name() {
     assert_eq!(code(shop(&from, "").add_remote("moved~from", "https://hub/shop")), Code::BadValue);
     hand_over(&from, &to, 1).unwrap();
     hand_over(&to, &from, 2).unwrap();
+}
+
+/// What was erased before a move doesn't come back to the new line from an older clone.
+#[test]
+fn the_ids_of_erased_commits_come_along() {
+    let (from, to, clone) = (source(), open(&SimDisk::new(2)), open(&SimDisk::new(3)));
+    let main = shop(&from, "");
+    let old = shop(&clone, "");
+    old.clone_from("there", &remote(&from), &mut quiet()).unwrap();
+    let request = EraseRequest {
+        collection: "things".to_owned(),
+        documents: vec![frond_doc::Value::Int32(7).to_buf()],
+        ..EraseRequest::default()
+    };
+    main.erase(&request).unwrap();
+    let handed = hand_over(&from, &to, 1).unwrap();
+    assert!(!handed.erased.is_empty());
+    let pairs = |database: &Repository| {
+        let erased = database.erased_commits().unwrap().into_iter();
+        erased.map(|it| (it.old, it.new, it.time_millis)).collect::<Vec<_>>()
+    };
+    let moved = shop(&to, "");
+    assert_eq!(pairs(&moved), pairs(&main));
+    put(&old, "things", &document! { "_id": 7_i32, "a": 1_i32 }).unwrap();
+    old.commit("more", "Ada").unwrap();
+    let push = PushRequest { branch: Some("back".to_owned()), ..PushRequest::default() };
+    let error = old.push("origin", &remote(&to), &push, &mut quiet()).unwrap_err();
+    assert!(error.to_string().contains("holds what was erased"), "{error}");
 }
