@@ -103,7 +103,7 @@ pub async fn serve(listener: TcpListener, server: Arc<Shared>, options: ConsoleO
         logins: Logins::new(address.port(), server.tls.is_some()),
         pages: Pages::default(),
         read_only: options.read_only,
-        text: TextMemory::new(),
+        text: TextMemory::beside(server.messages.bytes_max()),
         server,
     });
     loop {

@@ -27,6 +27,7 @@ use crate::wire::MESSAGE_BYTES_MAX;
 
 /// The memory of all messages together.
 pub struct MessageMemory {
+    bytes_max: usize,
     shares: MemoryQueue,
     /// One share of one: the turn.
     turns: MemoryQueue,
@@ -44,7 +45,16 @@ impl MessageMemory {
     /// An intake that holds so many bytes at most (and a message, where one is larger).
     pub fn new(bytes: usize) -> MessageMemory {
         let kept_back = MESSAGE_BYTES_MAX.min(bytes / 2);
-        MessageMemory { shares: MemoryQueue::new(bytes - kept_back), turns: MemoryQueue::new(1) }
+        MessageMemory {
+            bytes_max: bytes,
+            shares: MemoryQueue::new(bytes - kept_back),
+            turns: MemoryQueue::new(1),
+        }
+    }
+
+    /// The bytes that it holds at most.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
     }
 
     /// Makes room for the first `bytes` of a message. `check` is asked now and then whether to go

@@ -25,6 +25,7 @@ use super::TAKE_TIME_MAX;
 use crate::limits::{FREE_BYTES, READ_STEP_BYTES, progress_time};
 
 /// The most that bodies and answers may hold together, in KB: two of the largest answers as text.
+/// Less where messages of the wire may hold less: then one at a time takes more than there is.
 const KILOBYTES: u32 = 384 << 10;
 /// The interval of checks whether a body's client is too slow.
 const STEP: Duration = Duration::from_secs(1);
@@ -57,9 +58,9 @@ pub(super) enum BodyError {
 }
 
 impl TextMemory {
-    /// All of it.
-    pub fn new() -> TextMemory {
-        TextMemory::of(KILOBYTES)
+    /// All of it, where messages of the wire may hold so much.
+    pub fn beside(messages_bytes_max: usize) -> TextMemory {
+        TextMemory::of(kilobytes(messages_bytes_max).min(KILOBYTES))
     }
 
     fn of(kilobytes: u32) -> TextMemory {

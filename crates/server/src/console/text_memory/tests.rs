@@ -94,3 +94,10 @@ fn bodies_that_need_more_than_there_is_take_turns() {
         assert_eq!((free(&memory), memory.is_waited_for()), (1 << 10, false));
     });
 }
+
+/// Where `--memory` leaves the wire little, bodies have no more.
+#[test]
+fn there_is_no_more_than_the_wire_has() {
+    assert_eq!(TextMemory::beside(25 << 20).kilobytes, 25 << 10);
+    assert_eq!(TextMemory::beside(usize::MAX).kilobytes, KILOBYTES);
+}
