@@ -254,7 +254,9 @@ def span(lines):
             client.bank_eu.copied.insert_one({"_id": 2}, session=session)
             insert = lambda: other.copied.insert_one({"_id": 2}, session=session)
             refused(263, ["eu", "bank_set", "set"], insert)
-            session.abort_transaction()
+            # As a statement that a server refuses.
+            refused(251, [], session.commit_transaction)
+        check(client.bank_eu.copied.count_documents({"_id": 2}) == 0)
         # What no driver does: one number begun twice.
         begin = {"insert": "copied", "documents": [{"_id": 3}], "lsid": {"id": bson.Binary(os.urandom(16), 4)},
                  "txnNumber": bson.Int64(1), "startTransaction": True, "autocommit": False}

@@ -126,7 +126,31 @@ impl ClientConnection {
         {
             return Err(unauthorized(ask).into());
         }
-        self.answer_by_table(message, ask).await
+        let answer = self.answer_by_table(message, ask).await;
+        // A statement that fails aborts its transaction; this one no server has seen.
+        if let Err(refusal) = &answer
+            && ask.in_transaction()
+            && !ask.begins_transaction()
+            && refusal.error.code != Code::HostUnreachable
+        {
+            self.abort_transaction(ask).await;
+        }
+        answer
+    }
+
+    /// Aborts the transaction of a statement that was refused. If that fails, it is left to its
+    /// server's limit of time.
+    async fn abort_transaction(&self, refused: &RoutedRequest<'_>) {
+        let (Some(session), Some(number)) = (refused.body.get("lsid"), refused.number()) else {
+            return;
+        };
+        let abort = document! {
+            "abortTransaction": 1_i32, "lsid": session, "txnNumber": number, "autocommit": false,
+            "$db": "admin",
+        };
+        let Some(ask) = RoutedRequest::read(abort.view()) else { return };
+        let message = Message::new(abort.clone()).encode(1, 0);
+        drop(self.end_transaction(&message, &ask).await);
     }
 
     /// Sends a request to a line and returns the answer; sends it again where the table was wrong
