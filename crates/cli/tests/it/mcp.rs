@@ -284,3 +284,38 @@ fn a_branchs_name_is_read_as_a_databases_is() {
     assert_eq!(frond(&directory, "export -d shop@x%2541 -c items").ok().lines().count(), 3);
     assert_eq!(frond(&directory, "export -d shop -c items").ok().lines().count(), 2);
 }
+
+/// `HEAD`, and what is counted from it, is the branch's own last commit in every tool.
+#[test]
+fn head_is_the_bound_branchs() {
+    let directory = shop();
+    let mut session = Session::start(&directory, "shop@agent/h");
+    for step in ["first", "second"] {
+        session.ok(
+            "update",
+            &format!(
+                r#"{{"collection": "items", "filter": {{}}, "update": {{"$set": {{"by": "{step}"}}}}, "many": true}}"#
+            ),
+        );
+        session.ok("commit", &format!(r#"{{"message": "{step}"}}"#));
+    }
+    let change = r#"{"collection": "items", "filter": {}, "update": {"$set": {"by": "third"}}, "many": true}"#;
+    session.ok("update", change);
+    let mut by = |version: &str| {
+        let version = match version {
+            "" => String::new(),
+            version => format!(r#", "version": "{version}""#),
+        };
+        let found = session.ok("find", &format!(r#"{{"collection": "items"{version}}}"#));
+        ["first", "second", "third"].into_iter().find(|step| found.contains(step))
+    };
+    assert_eq!(by(""), Some("third"));
+    assert_eq!(by("HEAD"), Some("second"));
+    for before in ["HEAD~1", "HEAD^", "agent/h~1"] {
+        assert_eq!(by(before), Some("first"), "{before}");
+    }
+    assert_eq!(by("main"), None);
+    assert_eq!(by("HEAD~2"), None);
+    assert_eq!(by("@{now}"), Some("third"));
+    session.end();
+}

@@ -3,6 +3,7 @@
 //! *Invariant*: a command that writes runs on [`Bound::database`], and nothing that an agent gives
 //! becomes a command's name or another field than the one it is meant for.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, extended_json};
@@ -213,8 +214,23 @@ impl Bound {
     fn version(&self, given: &Given<'_>) -> Result<String, Failure> {
         match given.0.get("version") {
             None => Ok(self.database()),
-            Some(Value::String(version)) => Ok(at(&self.name, version)),
+            Some(Value::String(version)) => Ok(at(&self.name, &self.of_branch(version))),
             Some(_) => Err(Failure::failed("version must be a string")),
+        }
+    }
+
+    /// A version as a name of the database takes it, where `HEAD` is the default branch's: here it
+    /// is the branch's own, with all that is counted from it.
+    fn of_branch<'v>(&self, version: &'v str) -> Cow<'v, str> {
+        let branch = &self.branch;
+        match version.strip_prefix("HEAD") {
+            // A branch alone is its working state.
+            Some("") => Cow::Owned(format!("{branch}~0")),
+            Some(rest) if rest.starts_with(['~', '^', '@']) => {
+                Cow::Owned(format!("{branch}{rest}"))
+            }
+            _ if version.starts_with("@{") => Cow::Owned(format!("{branch}{version}")),
+            _ => Cow::Borrowed(version),
         }
     }
 
