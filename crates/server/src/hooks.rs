@@ -8,14 +8,15 @@
 //!    JSON, and in its environment. A file `NAME.url` names an address to which the same is sent
 //!    (`http` only).
 //! 2. A hook that runs before may refuse: another exit code than 0, another status than 2xx. So
-//!    does what can't be run, or takes longer than [`TIME_MAX`]: it is ended then. A hook that runs
-//!    after only reports.
+//!    does what can't be run, or takes longer than [`TIME_MAX`]: it is ended then, and so it is when
+//!    its command has no time left, is killed or stopped. A hook that runs after only reports.
 //! 3. Only users who may write to the directory set hooks; no command does. A file that others may
 //!    write to is refused, and is another's.
 //! 4. Text that a client sends never becomes a word of a command line.
 //!
 //! A commit is made before its hook is asked, under an id that no branch has: the hook is given
-//! that to read, and what the branch moves to is that commit, whatever was written meanwhile.
+//! that to read, and what the branch moves to is that commit, whatever was written meanwhile. Of a
+//! merge it is given the commit that comes in; just that is merged, or nothing.
 //!
 //! Commits by policy, and what is pushed here from elsewhere, run none.
 
@@ -28,7 +29,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use frond_db::Error;
+use frond_db::{Error, Interrupt};
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
@@ -58,6 +59,21 @@ pub struct Hooks {
     directory: Option<PathBuf>,
 }
 
+/// The failure of a hook.
+#[derive(Debug)]
+pub(crate) enum HookFailure {
+    /// It refuses, couldn't be run or took too long: the reason.
+    Refused(String),
+    /// The command that it is run for must stop.
+    Interrupted(Error),
+}
+
+impl From<String> for HookFailure {
+    fn from(what: String) -> HookFailure {
+        HookFailure::Refused(what)
+    }
+}
+
 /// The event that a hook is run for: the action, the database and the user.
 #[derive(Clone, Debug)]
 pub struct HookEvent<'a> {
@@ -69,6 +85,8 @@ pub struct HookEvent<'a> {
     pub user: String,
     /// Further facts for hooks, in their order. Empty ones are left out.
     pub facts: Vec<(&'static str, String)>,
+    /// Ends the hook.
+    pub interrupt: Interrupt,
 }
 
 impl Act {
@@ -98,23 +116,29 @@ impl Hooks {
     /// Asks whether something may be done.
     ///
     /// # Errors
-    /// `OperationFailed` (96) with what the hook said.
+    /// `OperationFailed` (96) with what the hook said; what the event's interrupt says.
     pub fn before(&self, occasion: &HookEvent<'_>) -> Result<(), Error> {
         let name = format!("pre-{}", occasion.act.name());
-        self.run(&name, occasion).map_err(|what| {
-            Error::invalid(Code::OperationFailed, format!("the hook {name} refuses: {what}"))
+        self.run(&name, occasion).map_err(|failure| match failure {
+            HookFailure::Interrupted(error) => error,
+            HookFailure::Refused(what) => {
+                Error::invalid(Code::OperationFailed, format!("the hook {name} refuses: {what}"))
+            }
         })
     }
 
     /// Reports that something was done; `answer` gets `hookFailed` where that fails.
     pub fn after(&self, occasion: &HookEvent<'_>, answer: &mut DocumentBuilder) {
         let name = format!("post-{}", occasion.act.name());
-        if let Err(what) = self.run(&name, occasion) {
-            answer.append("hookFailed", Value::String(&format!("{name}: {what}")));
-        }
+        let what = match self.run(&name, occasion) {
+            Ok(()) => return,
+            Err(HookFailure::Refused(what)) => what,
+            Err(HookFailure::Interrupted(error)) => error.to_string(),
+        };
+        answer.append("hookFailed", Value::String(&format!("{name}: {what}")));
     }
 
-    fn run(&self, name: &str, occasion: &HookEvent<'_>) -> Result<(), String> {
+    fn run(&self, name: &str, occasion: &HookEvent<'_>) -> Result<(), HookFailure> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let file = directory.join(name);
         let url = directory.join(format!("{name}.url"));
@@ -123,12 +147,13 @@ impl Hooks {
             return Ok(());
         }
         let description = occasion.described(name);
+        let interrupt = &occasion.interrupt;
         if is_command {
-            command::run((&file, name), &description, TIME_MAX)?;
+            command::run((&file, name), &description, TIME_MAX, interrupt)?;
         }
         if is_url {
             let address = fs::read_to_string(&url).map_err(|error| shown(&url, &error))?;
-            address::send(address.trim(), &line_of(&description))?;
+            address::send(address.trim(), line_of(&description), TIME_MAX, interrupt)?;
         }
         Ok(())
     }

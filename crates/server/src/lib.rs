@@ -18,6 +18,7 @@ pub mod answer_memory;
 pub mod audit;
 pub mod audit_log;
 pub mod authorization;
+pub mod automatic_commits;
 pub mod chance;
 pub mod client;
 mod cluster_time;

@@ -24,6 +24,9 @@ pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
 /// Threads that do nothing but what comes up from time to time, beside those that talk to clients.
 pub const THREADS_EXTRA: usize = 16;
 
+/// Databases whose automatic commits are made at one time: each takes one more thread.
+pub const AUTOMATIC_COMMITS_MAX: usize = 16;
+
 /// The time that a client may say nothing inside a message before the thread that serves it leaves
 /// it; between messages a thread leaves at once ([`crate::workers`]). With hundreds of clients more
 /// than the processors can serve, each is silent for a good part of a second.

@@ -34,7 +34,7 @@ use crate::audit_log::AuditLog;
 use crate::cluster_time::ClusterTimeKey;
 use crate::commands::{COMMANDS, FAULT_ADVICE};
 use crate::governor;
-use crate::limits::{DOCUMENT_BYTES_LIMIT, STOP_WAIT_MAX, THREADS_EXTRA};
+use crate::limits::{AUTOMATIC_COMMITS_MAX, DOCUMENT_BYTES_LIMIT, STOP_WAIT_MAX, THREADS_EXTRA};
 use crate::log::{self, LogOutput, Severity};
 use crate::log_file::LogRotation;
 use crate::member;
@@ -65,7 +65,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("frond-server")
-            .max_blocking_threads(THREADS_EXTRA)
+            .max_blocking_threads(THREADS_EXTRA + AUTOMATIC_COMMITS_MAX)
             .build()
             .map_err(ServerError::Runtime)?;
         let entered = runtime.enter();

@@ -3,7 +3,7 @@
 //! *Thread safety*: one thread at a time runs commands of a connection; others look at it
 //! (`currentOp`). So the locks are never waited for.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -143,6 +143,16 @@ impl Peer {
             is_logged: AtomicBool::new(false),
             delay_millis: AtomicU64::new(0),
         }
+    }
+
+    /// None: what the server does by itself, as if from a connection 0.
+    pub fn own() -> Peer {
+        Peer::new(0, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    }
+
+    /// Whether that is so.
+    pub fn is_own(&self) -> bool {
+        self.id == 0
     }
 
     /// Notes at which of the server's addresses it came.

@@ -8,19 +8,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use frond_db::{Error, Interrupt};
-use frond_doc::Value;
 use frond_query::Code;
+use frond_vcs::PolicyRun;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::automatic_commits::{self, AutomaticCommits};
 use crate::limits::{
     CERTIFICATE_INTERVAL, POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL,
     TRANSACTION_SWEEP_INTERVAL,
 };
-use crate::log::{self, Component, Event, Severity};
+use crate::log::{Component, Event, Severity};
 use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::transactions;
+
+/// A piece of it.
+type Work = Box<dyn FnOnce() + Send>;
 
 /// Starts the task; it ends when the server stops.
 pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()> {
@@ -30,6 +34,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
         let mut policies = tokio::time::interval(POLICY_INTERVAL);
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
         let mut certificates = tokio::time::interval(CERTIFICATE_INTERVAL);
+        let commits = AutomaticCommits::default();
         let mut expired: Option<tokio::time::Instant> = None;
         let stopping = stop.clone();
         let mut expiring: Option<JoinHandle<()>> = None;
@@ -38,13 +43,20 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
             let due = expired.map_or_else(tokio::time::Instant::now, |expired| {
                 expired + shared.expire_interval()
             });
-            let (work, shared): (fn(&Shared), _) = tokio::select! {
+            let of = |work: fn(&Shared)| -> Work {
+                let shared = Arc::clone(&shared);
+                Box::new(move || work(&shared))
+            };
+            let work: Work = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
-                _ = certificates.tick() => (warn_of_certificate, Arc::clone(&shared)),
-                _ = policies.tick() => (run_policies, Arc::clone(&shared)),
-                _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
+                _ = sessions.tick() => of(forget_sessions),
+                _ = certificates.tick() => of(warn_of_certificate),
+                _ = policies.tick() => {
+                    let (shared, commits) = (Arc::clone(&shared), commits.clone());
+                    Box::new(move || run_policies(&shared, &commits))
+                }
+                _ = transactions.tick() => of(abort_expired),
                 () = tokio::time::sleep_until(due) => {
                     expired = Some(tokio::time::Instant::now());
                     // It may take long, and nothing else is to wait for it.
@@ -57,7 +69,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
                 }
             };
             // A panic in it ends this turn alone.
-            let _ = tokio::task::spawn_blocking(move || work(&shared)).await;
+            let _ = tokio::task::spawn_blocking(work).await;
         }
     })
 }
@@ -93,21 +105,18 @@ pub fn warn_of_certificate(shared: &Shared) {
     }
 }
 
-/// Makes automatic commits, and removes branches whose time is over.
-pub fn run_policies(shared: &Shared) {
+/// Begins the automatic commits that are due, and removes branches whose time is over.
+pub fn run_policies(shared: &Arc<Shared>, commits: &AutomaticCommits) {
     if !shared.is_primary() {
         return;
     }
     // A time that couldn't be recorded now (the disk is full, say) is recorded the next time.
     let _ = shared.frond.keep_clock();
     shared.frond.engine().hold_reserve();
-    for (database, error) in frond_vcs::run_policies(&shared.frond).failed {
-        shared.log.write(&log::storage(Severity::Warning, "a policy failed"), |attributes| {
-            attributes
-                .append("db", Value::String(&database))
-                .append("error", Value::String(&error.to_string()));
-        });
-    }
+    commits.begin(shared);
+    let mut run = PolicyRun::default();
+    frond_vcs::expire_branches(&shared.frond, &mut run);
+    automatic_commits::report(shared, run);
 }
 
 /// Aborts the transactions that are open for too long. One whose statement runs is left for the

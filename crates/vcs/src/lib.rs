@@ -79,12 +79,15 @@ pub use handover::{Handover, HandoverBranch};
 pub use history::NOTHING;
 pub use history::blame::{Blame, BlamedField};
 pub use history::log::{Log, LogRequest};
+pub use merge::judged::JudgedMerge;
 pub use merge::pick::{PickKind, PickRequest};
 pub use merge::rebase::Rebased;
 pub use merge::resolve::ConflictSelection;
 pub use open::{lead, open, open_in_set, open_on, open_reader, open_with_slots};
 pub use policy::BranchPolicy;
-pub use policy::automatic::{PolicyRun, run_policies};
+pub use policy::automatic::{
+    DueCommit, PolicyRun, commit_due, due_commits, expire_branches, run_policies,
+};
 pub use policy::commit_policy::CommitPolicy;
 pub use reclaim::{Reclaimed, forget, reclaim, reclaim_until};
 pub use refs::naming::{naming_branch, naming_branch_of};
@@ -277,6 +280,8 @@ pub struct MergeRequest {
     pub squash: bool,
     /// The rules for merging documents, where they aren't the usual ones.
     pub rules: MergeRules,
+    /// What was judged: just that is merged, into the branch as it was.
+    pub judged: Option<JudgedMerge>,
 }
 
 /// The outcome of a merge.

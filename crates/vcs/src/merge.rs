@@ -28,6 +28,7 @@ pub(crate) mod catalogs;
 pub(crate) mod collection;
 pub(crate) mod field_rule;
 pub(crate) mod fields;
+pub(crate) mod judged;
 pub(crate) mod notes;
 pub(crate) mod pick;
 pub(crate) mod rebase;
@@ -52,6 +53,7 @@ use crate::commit::{AUTHOR_DEFAULT, Signature};
 use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::history::base;
 use crate::merge::catalogs::{CatalogMerge, MergedCatalog};
+use crate::merge::judged::JudgedMerge;
 use crate::merge::replay::Resume;
 use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::RefWhy;
@@ -101,6 +103,9 @@ impl Repository {
                 return Err(nothing_there(&request.merge_in, name));
             }
             let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            if let Some(judged) = &request.judged {
+                judged.check(&state)?;
+            }
             let waits = state.merging.as_ref().map(|merge| &merge.decisions);
             if decisions.is_some() && waits == Some(&decisions.cloned()) {
                 conflict::clear(self.frond().engine(), transaction, name, branch)?;
@@ -166,6 +171,19 @@ impl Repository {
         message: Option<&str>,
         author: Option<&str>,
     ) -> Result<MergeOutcome, Error> {
+        self.merge_continue_judged(message, author, None)
+    }
+
+    /// As [`Repository::merge_continue`], if all is as it was when that was judged.
+    ///
+    /// # Errors
+    /// As there; `ConflictingOperationInProgress` (117) if the branch has changed.
+    pub fn merge_continue_judged(
+        &self,
+        message: Option<&str>,
+        author: Option<&str>,
+        judged: Option<&JudgedMerge>,
+    ) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let reader = self.reader();
@@ -177,7 +195,7 @@ impl Repository {
             return Err(conflict::no_merge(branch));
         };
         if merge.kind.is_replay() {
-            return Ok(self.resume_replay(Resume::Continue, message, author)?.0);
+            return Ok(self.resume_replay(Resume::Continue(judged), message, author)?.0);
         }
         if let Some(decisions) = &merge.decisions {
             conflict::refuse_left(&conflict::counts(&reader, name, branch)?)?;
@@ -187,18 +205,19 @@ impl Repository {
                 author: Some(author.unwrap_or(&merge.author).to_owned()),
                 squash: merge.kind == MergeKind::Squash,
                 rules: merge.rules.clone(),
+                judged: judged.cloned(),
                 ..MergeRequest::default()
             };
             return self.merge_decided(&request, Some(decisions), Extent::Whole);
         }
-        self.end_merge(branch, message, author)
+        self.end_merge(branch, [message, author], judged)
     }
 
     fn end_merge(
         &self,
         branch: &str,
-        message: Option<&str>,
-        author: Option<&str>,
+        [message, author]: [Option<&str>; 2],
+        judged: Option<&JudgedMerge>,
     ) -> Result<MergeOutcome, Error> {
         let name = self.repository_name();
         let engine = self.frond().engine();
@@ -209,6 +228,11 @@ impl Repository {
             else {
                 return Err(conflict::no_merge(branch));
             };
+            let catalog = state.working_catalog(engine, transaction.snapshot())?;
+            if let Some(judged) = judged {
+                judged.check(&state)?;
+                judged.check_working(branch, &catalog)?;
+            }
             let (conflicts, theirs) = {
                 let reader = Reader::within(engine, transaction);
                 let theirs = refs::commit_chunk(&reader, name, &merge.theirs)?;
@@ -224,7 +248,6 @@ impl Repository {
                 self.frond().time_millis(),
             )?;
             signature.reverts = (merge.kind == MergeKind::Revert).then_some(merge.theirs);
-            let catalog = state.working_catalog(engine, transaction.snapshot())?;
             let other = (merge.kind == MergeKind::Merge).then_some(theirs);
             let parents: Vec<ChunkHash> = state.head_chunk().into_iter().chain(other).collect();
             let (chunk, commit) = self.make_commit(transaction, catalog, &parents, &signature)?;
@@ -277,7 +300,11 @@ impl Merge<'_> {
         let store = engine.store();
         let theirs = {
             let reader = Reader::within(engine, transaction);
-            let chunk = self.database.revision(&reader, &self.request.merge_in)?;
+            let judged = self.request.judged.as_ref().and_then(JudgedMerge::theirs);
+            let chunk = match judged {
+                Some(id) => self.database.revision(&reader, &id.to_string())?,
+                None => self.database.revision(&reader, &self.request.merge_in)?,
+            };
             Side { chunk, commit: history::load(&**store, chunk)? }
         };
         let Some((ours, head)) = &self.state.head else {

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::Args;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_server::hooks::Act;
-use frond_vcs::remote::{FetchReport, ORIGIN};
+use frond_vcs::remote::{FetchReport, Moved, ORIGIN};
 use frond_vcs::{MergeOutcome, MergeRequest};
 
 use crate::arguments::{Answer, Author};
@@ -67,14 +67,18 @@ impl Pull {
         let remote = self.connection.open_to_read(&self.remote, &database)?;
         let mut occasion = occasion(Act::Merge, &self.database, &database);
         occasion.facts.push(("mergeIn", self.remote.clone()));
-        opened.hooks().before(&occasion)?;
         let progress = Progress::new();
         let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
         let branch = self.branch.as_deref();
-        let (report, outcome) = database
-            .pull(&self.remote, &*remote, branch, request, &mut |moved| progress.show(moved))
+        let show = &mut |moved: &Moved| progress.show(moved);
+        let (report, request) = database
+            .fetch_to_merge(&self.remote, &*remote, branch, request, show)
             .map_err(failure)?;
         progress.end();
+        // Nobody else has the directory open: what is judged is what is merged.
+        occasion.facts.push(("mergeInId", request.merge_in.clone()));
+        opened.hooks().before(&occasion)?;
+        let outcome = database.merge(&request).map_err(failure)?;
         let waits = matches!(outcome, MergeOutcome::Conflicts { .. });
         if let MergeOutcome::FastForward { head } = &outcome {
             occasion.facts.push(("commitId", head.to_string()));

@@ -384,7 +384,8 @@ pub(super) fn fetched(report: &FetchReport) -> DocumentBuilder {
 /// Returns the event by which hooks see an operation.
 pub(super) fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> HookEvent<'n> {
     let branch = database.branch().unwrap_or_default().to_owned();
-    HookEvent { act, database: name, user: String::new(), facts: vec![("branch", branch)] }
+    let (user, interrupt) = (String::new(), database.interrupt().clone());
+    HookEvent { act, database: name, user, facts: vec![("branch", branch)], interrupt }
 }
 
 /// Runs the hook behind what was done, and says if it fails.

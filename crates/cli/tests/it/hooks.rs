@@ -111,6 +111,60 @@ fn a_commit_holds_what_its_hook_judged() {
     server.stop();
 }
 
+/// What comes to either branch while the hook runs isn't merged: of the one that comes in just the
+/// commit that was judged is; the other must not have moved; a merge that waits ends as it was.
+#[test]
+fn a_merge_takes_what_its_hook_judged() {
+    let directory = shop();
+    let server = Server::start(&directory);
+    let uri = format!("--uri {}", server.address);
+    let program = env!("CARGO_BIN_EXE_frond");
+    let import = |name: &str, document: &str, how: &str| {
+        let command = format!("import -d {name} -c items {how} {uri}");
+        frond_with(&directory, &command, document).ok();
+    };
+    let late = |name: &str, document: &str, how: &str| {
+        format!(
+            "[ -e once ] && exit 0; touch once\n\
+             echo '{document}' | {program} import -d {name} -c items {how} {uri} >&2 || exit 9\n\
+             [ -z $FROND_MERGE_IN ] || {program} export -d shop@$FROND_MERGE_IN -c items {uri} \
+             > judged || exit 8"
+        )
+    };
+    let again = || fs::remove_file(directory.path().join("once")).unwrap();
+    let export = || frond(&directory, &format!("export -d shop@HEAD -c items {uri}")).ok();
+    import("shop@sale", "{\"_id\": 21, \"v\": \"sale\"}", "--commit s1");
+    let script = late("shop@sale", "{\"_id\": 22}", "--commit s2");
+    hook(&directory, "pre-merge", &script, 0o700);
+    frond(&directory, &format!("merge shop sale {uri}")).ok();
+    let judged = fs::read_to_string(directory.path().join("judged")).unwrap();
+    assert!(judged.contains("21") && !judged.contains("22"), "{judged}");
+    assert_eq!(export(), judged);
+    // The branch itself moves: nothing is merged, and a second try is.
+    again();
+    hook(&directory, "pre-merge", &late("shop", "{\"_id\": 31}", "--commit m"), 0o700);
+    let error = frond(&directory, &format!("merge shop sale {uri}")).fails(1);
+    assert!(error.contains("main has changed while the merge was judged"), "{error}");
+    assert!(!export().contains("22"));
+    frond(&directory, &format!("merge shop sale {uri}")).ok();
+    assert!(export().contains("22") && export().contains("31"));
+    // A merge that waits is ended as it was judged.
+    again();
+    fs::write(directory.path().join("once"), "").unwrap();
+    import("shop@sale", "{\"_id\": 21, \"v\": \"theirs\"}", "--mode upsert --commit t");
+    import("shop", "{\"_id\": 21, \"v\": \"ours\"}", "--mode upsert --commit o");
+    frond(&directory, &format!("merge shop sale {uri}")).fails(1);
+    frond(&directory, &format!("resolve shop --all --theirs {uri}")).ok();
+    again();
+    hook(&directory, "pre-merge", &late("shop", "{\"_id\": 41}", ""), 0o700);
+    let error = frond(&directory, &format!("merge shop --continue {uri}")).fails(1);
+    assert!(error.contains("main has changed while the merge was judged"), "{error}");
+    assert!(!export().contains("theirs"));
+    frond(&directory, &format!("merge shop --continue {uri}")).ok();
+    assert!(export().contains("theirs") && export().contains("41"));
+    server.stop();
+}
+
 #[test]
 fn merges_and_pushes_have_theirs() {
     let directory = shop();

@@ -95,7 +95,8 @@ pub fn occasion<'r>(
     facts: Vec<(&'static str, String)>,
 ) -> HookEvent<'r> {
     let user = request.peer.login().map(|login| login.user.user.clone()).unwrap_or_default();
-    HookEvent { act, database: request.database_name, user, facts }
+    let interrupt = request.operation.interrupt();
+    HookEvent { act, database: request.database_name, user, facts, interrupt }
 }
 
 /// Takes a date, as milliseconds since 1970.
@@ -136,6 +137,9 @@ fn log_request(fields: &mut Fields<'_>) -> Result<LogRequest, Error> {
     })
 }
 
+/// A page of the log ends once it is so large: one more commit, of 1 MB at most, fits.
+const PAGE_BYTES_MAX: usize = 40 << 20;
+
 /// Lists the commits that this version comes from, newest first. A page that is not the last ends
 /// with `next`: what the next one is asked for with as `after`.
 pub fn log(request: &Request<'_>) -> Answer {
@@ -152,7 +156,7 @@ pub fn log(request: &Request<'_>) -> Answer {
     let one_more = LogRequest { limit: limit.map(|limit| limit.saturating_add(1)), ..wanted };
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");
-    let (mut count, mut last, mut has_more) = (0, String::new(), false);
+    let (mut count, mut bytes, mut last, mut has_more) = (0, 0, String::new(), false);
     let database = request.existing_database()?;
     let commits: Box<dyn Iterator<Item = _>> = match text {
         Some(text) => Box::new(database.log_of_text(one_more, text)?),
@@ -161,11 +165,12 @@ pub fn log(request: &Request<'_>) -> Answer {
     for commit in commits {
         let commit = commit?;
         request.operation.check()?;
-        if limit == Some(count) {
+        if limit == Some(count) || PAGE_BYTES_MAX <= bytes {
             has_more = true;
             break;
         }
         count += 1;
+        bytes += commit.to_row().as_bytes().len();
         last = commit.id.to_string();
         answer.push_begin_document();
         append_commit(&mut answer, &commit, None);

@@ -9,8 +9,8 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_vcs::Repository;
 use frond_vcs::{
-    ConflictSelection, EqualChanges, Granularity, MergeOutcome, MergeRequest, MergeRules,
-    MergeSide, Resolution, parse_field_rules,
+    ConflictSelection, EqualChanges, Granularity, JudgedMerge, MergeOutcome, MergeRequest,
+    MergeRules, MergeSide, Resolution, parse_field_rules,
 };
 
 use crate::commands::{history, reply, status};
@@ -33,6 +33,7 @@ pub fn run(request: &Request<'_>) -> Answer {
         refuse_dirty: fields.boolean("refuseDirty")?,
         squash: fields.boolean("squash")?,
         rules: rules(&mut fields)?,
+        judged: None,
     };
     let is_preview = fields.boolean("dryRun")?;
     let (continues, aborts) = (fields.boolean("continue")?, fields.boolean("abort")?);
@@ -51,11 +52,16 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     match (merge_in, continues, aborts) {
         (Some(merge_in), false, false) => {
-            hooked(request, &database, [merge_in, message.unwrap_or("")], || database.merge(&merge))
+            let facts = [merge_in, message.unwrap_or("")];
+            hooked(request, &database, facts, Some(merge_in), |judged| {
+                database.merge(&MergeRequest { judged, ..merge })
+            })
         }
-        (None, true, false) => hooked(request, &database, ["", message.unwrap_or("")], || {
-            database.merge_continue(message, author)
-        }),
+        (None, true, false) => {
+            hooked(request, &database, ["", message.unwrap_or("")], None, |judged| {
+                database.merge_continue_judged(message, author, judged.as_ref())
+            })
+        }
         (None, false, true) => aborted(&database),
         _ => {
             let message = "frondMerge takes one of 'merge_in', 'continue' and 'abort'";
@@ -64,7 +70,9 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
 }
 
-/// Merges, between the hooks, which get the merged version and the message that was given.
+/// Merges, between the hooks, which get the merged version and the message that was given. `version`
+/// is what is merged in; without one, a merge goes on that waits. Where a hook judges, just what it
+/// judged is merged.
 ///
 /// # Errors
 /// A refusal of the hook before it; as `merge`, and as [`outcome`].
@@ -72,14 +80,23 @@ pub fn hooked(
     request: &Request<'_>,
     database: &Repository,
     [merge_in, message]: [&str; 2],
-    merge: impl FnOnce() -> Result<MergeOutcome, Error>,
+    version: Option<&str>,
+    merge: impl FnOnce(Option<JudgedMerge>) -> Result<MergeOutcome, Error>,
 ) -> Answer {
     let branch = database.branch().unwrap_or_default().to_owned();
     let facts =
         vec![("branch", branch), ("message", message.to_owned()), ("mergeIn", merge_in.to_owned())];
     let mut occasion = history::occasion(request, Act::Merge, facts);
-    request.server.hooks.before(&occasion)?;
-    let done = merge()?;
+    let hooks = &request.server.hooks;
+    let judged = match hooks.judge(Act::Merge) {
+        true => Some(database.merge_to_judge(version)?),
+        false => None,
+    };
+    if let Some(theirs) = judged.as_ref().and_then(JudgedMerge::theirs) {
+        occasion.facts.push(("mergeInId", theirs.to_string()));
+    }
+    hooks.before(&occasion)?;
+    let done = merge(judged)?;
     let mut answer = outcome(&done, database.branch())?;
     let head = match &done {
         MergeOutcome::FastForward { head } => head.to_string(),
@@ -87,7 +104,7 @@ pub fn hooked(
         MergeOutcome::UpToDate { .. } | MergeOutcome::Conflicts { .. } => return Ok(answer),
     };
     occasion.facts.push(("commitId", head));
-    request.server.hooks.after(&occasion, &mut answer);
+    hooks.after(&occasion, &mut answer);
     Ok(answer)
 }
 

@@ -98,12 +98,15 @@ fn describe_build(build: &IndexBuild) -> DocumentBuf {
 fn describe(operation: &Operation, host: &str) -> DocumentBuf {
     let micros = i64::try_from(operation.elapsed().as_micros()).unwrap_or(i64::MAX);
     let (peer, mut description) = (&operation.peer, DocumentBuilder::new());
-    description
-        .append("type", Value::String("op"))
-        .append("host", Value::String(host))
-        .append("desc", Value::String(&format!("conn{}", peer.id)))
-        .append("connectionId", Value::Int32(peer.id))
-        .append("client", Value::String(&peer.address.to_string()));
+    description.append("type", Value::String("op")).append("host", Value::String(host));
+    if peer.is_own() {
+        description.append("desc", Value::String("commit policy"));
+    } else {
+        description
+            .append("desc", Value::String(&format!("conn{}", peer.id)))
+            .append("connectionId", Value::Int32(peer.id))
+            .append("client", Value::String(&peer.address.to_string()));
+    }
     if let Some(name) = peer.app_name() {
         description.append("appName", Value::String(&name));
     }

@@ -108,16 +108,13 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let own = &database.name().name;
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
     let show = &mut |moved: &Moved| remote_opener::show(&request.operation, moved);
-    let mut report = None;
-    let answer = merge::hooked(request, &database, [name, ""], || {
-        let (fetched, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
-        report = Some(fetched);
-        Ok(outcome)
+    let (report, merge_request) =
+        database.fetch_to_merge(name, &remote, branch, merge_request, show)?;
+    let version = merge_request.merge_in.clone();
+    let answer = merge::hooked(request, &database, [name, ""], Some(&version), |judged| {
+        database.merge(&MergeRequest { judged, ..merge_request })
     })?;
-    Ok(match &report {
-        Some(report) => fetched(answer, report),
-        None => answer,
-    })
+    Ok(fetched(answer, &report))
 }
 
 /// Sends this branch's commits to a remote, and moves its branch there.

@@ -8,27 +8,39 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use frond_db::Interrupt;
 use frond_doc::DocumentBuf;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{MESSAGE_BYTES_MAX, line_of};
+use super::{HookFailure, MESSAGE_BYTES_MAX, line_of};
 
 /// The interval of checks whether a hook has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Our own variables in the environment may be secret.
 const OURS: &str = "FROND_";
+/// What a hook gets in variables, too.
+const VARIABLES: &[(&str, &str)] = &[
+    ("hook", "FROND_HOOK"),
+    ("database", "FROND_DATABASE"),
+    ("branch", "FROND_BRANCH"),
+    ("user", "FROND_USER"),
+    ("commitId", "FROND_COMMIT"),
+    ("mergeInId", "FROND_MERGE_IN"),
+];
 /// The time that what a hook has started may still speak when the hook has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a hook and waits for it.
 ///
 /// # Errors
-/// The hook's output, if it refused; that it couldn't be run, or took too long.
+/// The hook's output, if it refused; that it couldn't be run, or took too long; what `interrupt`
+/// says.
 pub fn run(
     (file, name): (&Path, &str),
     facts: &DocumentBuf,
     time_max: Duration,
-) -> Result<(), String> {
+    interrupt: &Interrupt,
+) -> Result<(), HookFailure> {
     let mut command = Command::new(file);
     command.arg(name).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     // Processes that it starts end with it.
@@ -38,12 +50,10 @@ pub fn run(
             command.env_remove(variable);
         }
     }
-    for fact in ["hook", "database", "branch", "user", "commitId"] {
+    for (fact, variable) in VARIABLES {
         if let Some(value) = facts.get(fact).and_then(|value| value.as_str()) {
-            let variable =
-                if fact == "commitId" { "COMMIT".to_owned() } else { fact.to_uppercase() };
             // A variable can't hold a zero.
-            command.env(format!("{OURS}{variable}"), value.replace('\0', ""));
+            command.env(variable, value.replace('\0', ""));
         }
     }
     let mut child = command.spawn().map_err(|error| format!("{}: {error}", file.display()))?;
@@ -53,14 +63,12 @@ pub fn run(
         thread::spawn(move || input.write_all(line.as_bytes()));
     }
     let errors = child.stderr.take().map(listen);
-    let Some(status) = wait(&mut child, time_max) else {
-        return Err(format!("it took longer than {} s, and was stopped", time_max.as_secs_f32()));
-    };
+    let status = wait(&mut child, time_max, interrupt)?;
     if status.success() {
         return Ok(());
     }
     let errors = errors.and_then(|errors| errors.recv_timeout(LAST_WORDS).ok()).unwrap_or_default();
-    Err(if errors.is_empty() { status.to_string() } else { errors })
+    Err(HookFailure::Refused(if errors.is_empty() { status.to_string() } else { errors }))
 }
 
 /// Reads what a hook says. A program that it left behind may hold the other end for long.
@@ -76,22 +84,36 @@ fn listen(mut errors: ChildStderr) -> Receiver<String> {
     receiver
 }
 
-/// Waits for its end; `None` if it had to be ended.
-fn wait(child: &mut Child, time_max: Duration) -> Option<ExitStatus> {
+/// Waits for its end, or ends it.
+fn wait(
+    child: &mut Child,
+    time_max: Duration,
+    interrupt: &Interrupt,
+) -> Result<ExitStatus, HookFailure> {
     let begun = Instant::now();
     loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if begun.elapsed() < time_max => thread::sleep(LOOK_EVERY),
-            _ => {
-                let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
-            }
-        }
+        let failure = match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if begun.elapsed() < time_max => match interrupt.check() {
+                Ok(()) => {
+                    thread::sleep(LOOK_EVERY);
+                    continue;
+                }
+                Err(error) => HookFailure::Interrupted(error),
+            },
+            _ => HookFailure::Refused(took_too_long(time_max)),
+        };
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(failure);
     }
+}
+
+/// The refusal of a hook that had to be stopped.
+pub(super) fn took_too_long(time_max: Duration) -> String {
+    format!("it took longer than {} s, and was stopped", time_max.as_secs_f32())
 }
 
 #[cfg(test)]
@@ -99,7 +121,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
+    use frond_db::Error;
     use frond_doc::document;
+    use frond_query::Code;
 
     use super::*;
 
@@ -121,10 +145,30 @@ mod tests {
             fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("it is written");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("its mode");
             let begun = Instant::now();
-            let done = run((&file, "pre-commit"), &facts, Duration::from_millis(500));
+            let half = Duration::from_millis(500);
+            let done = match run((&file, "pre-commit"), &facts, half, &Interrupt::default()) {
+                Err(HookFailure::Refused(what)) => Err(what),
+                done => Ok(done.expect("nothing interrupts it")),
+            };
             assert_eq!(done, expected.map_err(str::to_owned), "{script}");
             assert!(begun.elapsed() < Duration::from_secs(10), "{script}");
         }
+        // An interrupt ends it, too, and what it has started.
+        let mark = file.with_extension("mark");
+        let script = format!("#!/bin/sh\n(sleep 1; touch {}) &\nsleep 60\n", mark.display());
+        fs::write(&file, script).expect("it is written");
+        let begun = Instant::now();
+        let interrupt = Interrupt::new(move || match begun.elapsed().as_millis() {
+            0..200 => Ok(()),
+            _ => Err(Error::invalid(Code::Interrupted, "killed")),
+        });
+        match run((&file, "pre-commit"), &facts, Duration::from_secs(60), &interrupt) {
+            Err(HookFailure::Interrupted(error)) => assert_eq!(error.code, Code::Interrupted),
+            other => panic!("{other:?}"),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        thread::sleep(Duration::from_millis(1_300));
+        assert!(!mark.exists(), "what it has started goes on");
         fs::remove_file(&file).expect("it is there");
     }
 }

@@ -29,6 +29,7 @@ mod metrics;
 mod monitor;
 mod moves;
 mod outcomes;
+mod policies;
 mod profiler;
 mod reads_only;
 mod remotes;

@@ -14,9 +14,12 @@ use frond_tree::Tree;
 
 use crate::commit::AUTHOR_DEFAULT;
 use crate::conflict::MergeKind;
+use crate::history::base;
+use crate::merge::catalogs::CatalogMerge;
 use crate::merge::replay::Replay;
 use crate::repository::Repository;
 use crate::state::BranchState;
+use crate::three_way::ThreeWay;
 use crate::{MergeOutcome, history};
 
 /// The direction: to do the commit's changes again or to undo them.
@@ -36,7 +39,8 @@ pub struct PickRequest {
     pub revision: String,
     /// Pick or revert.
     pub kind: PickKind,
-    /// The parent with which a merge is compared, counted from 1.
+    /// The parent with which a merge is compared, counted from 1; 0 is what merging the parents
+    /// gives by itself, so that only what was decided beside it is picked or reverted.
     pub parent: Option<u32>,
     /// The new commit's message; default: the commit's own, or that it was reverted.
     pub message: Option<String>,
@@ -127,6 +131,7 @@ impl Repository {
                 let message = "the commit is a merge: name the parent that it is compared with";
                 return Err(Error::invalid(Code::BadValue, message));
             }
+            (Some(0), 2) => return self.merged_alone(state, commit),
             (Some(number), _) => (number as usize).wrapping_sub(1),
         };
         let Some(parent) = commit.parents.get(position) else {
@@ -134,6 +139,35 @@ impl Repository {
             return Err(Error::invalid(Code::BadValue, message));
         };
         Ok(history::load(store, *parent)?.catalog)
+    }
+
+    /// What merging the two parents of a commit gives by itself: the first one's where both sides
+    /// conflict. What the commit has beside that was decided when the merge was concluded.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if the merge needs decisions about the schema.
+    fn merged_alone(&self, state: &BranchState, commit: &Commit) -> Result<Tree, Error> {
+        let store = self.frond().engine().store();
+        let mut load = |hash| history::load(&**store, hash);
+        let [ours, theirs] = [load(commit.parents[0])?, load(commit.parents[1])?];
+        let bases = base::merge_bases(&commit.parents[..1], commit.parents[1], &mut load)?;
+        let (rules, decisions) = (MergeRules::default(), BTreeMap::new());
+        let format = state.repository.format();
+        let merge = CatalogMerge {
+            database: self,
+            format,
+            rules: &rules,
+            decisions: &decisions,
+            by_rules: true,
+        };
+        let base = merge.base_catalog(store, &bases)?;
+        let merged = merge.merge(ThreeWay::new(&base, &ours.catalog, &theirs.catalog))?;
+        if !merged.schema.is_empty() {
+            let message = "the merge needed decisions about collections, so what it would have \
+                           been without them isn't known: name a parent";
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
+        Ok(merged.catalog)
     }
 }
 

@@ -29,6 +29,7 @@ use crate::adopt::Adoption;
 use crate::commit::Signature;
 use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::merge::catalogs::CatalogMerge;
+use crate::merge::judged::JudgedMerge;
 use crate::merge::waiting;
 use crate::refs::reflog::{Lost, RefChange, RefWhy, RememberedMerge};
 use crate::repository::Repository;
@@ -165,16 +166,16 @@ impl Replay<'_> {
     fn go_on(
         mut self,
         transaction: &mut Transaction,
-        resume: Resume,
+        resume: Resume<'_>,
         merge: &MergeState,
         waiting: WaitingSteps,
     ) -> Result<Outcome<Replayed>, Error> {
         let WaitingSteps { step, rest, .. } = waiting;
-        if let (Resume::Continue, Some(decisions)) = (resume, &merge.decisions) {
+        if let (Resume::Continue(_), Some(decisions)) = (resume, &merge.decisions) {
             let steps: Vec<ChunkHash> = std::iter::once(step).chain(rest).collect();
             return self.run(transaction, &steps, decisions);
         }
-        if resume == Resume::Continue {
+        if let Resume::Continue(_) = resume {
             let store = self.database.frond().engine().store();
             let (commit, working) = (history::load(&**store, step)?, self.working);
             if working.root != self.catalog.root || merge.kind != MergeKind::Rebase {
@@ -341,9 +342,9 @@ impl WaitingSteps {
 
 /// The treatment of the step that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Resume {
-    /// Its conflicts are resolved.
-    Continue,
+pub(crate) enum Resume<'a> {
+    /// Its conflicts are resolved; what was judged, if something was.
+    Continue(Option<&'a JudgedMerge>),
     /// It is left out.
     Skip,
 }
@@ -355,7 +356,7 @@ impl Repository {
     /// `IllegalOperation` if none waits, or conflicts are left.
     pub(crate) fn resume_replay(
         &self,
-        resume: Resume,
+        resume: Resume<'_>,
         message: Option<&str>,
         author: Option<&str>,
     ) -> Result<(MergeOutcome, Vec<String>), Error> {
@@ -366,13 +367,16 @@ impl Repository {
             let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let remembered = match resume {
                 Resume::Skip => waiting::remember(engine, transaction, &state)?,
-                Resume::Continue => None,
+                Resume::Continue(judged) => {
+                    judged.map_or(Ok(()), |judged| judged.check(&state))?;
+                    None
+                }
             };
             let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
                 return Err(conflict::no_merge(branch));
             };
             let reader = Reader::within(engine, transaction);
-            if resume == Resume::Continue {
+            if let Resume::Continue(_) = resume {
                 conflict::refuse_left(&conflict::counts(&reader, name, branch)?)?;
             }
             let waiting = WaitingSteps::of(&reader, name, &merge)?;
@@ -381,7 +385,7 @@ impl Repository {
             let catalog = catalog_of_tip(&**engine.store(), &state, waiting.tip)?;
             let working = match (resume, &merge.decisions) {
                 // Nothing of the step is merged yet, so nothing may be lost by merging it.
-                (Resume::Continue, Some(_)) => state.clean_catalog(engine, transaction)?,
+                (Resume::Continue(_), Some(_)) => state.clean_catalog(engine, transaction)?,
                 _ => state.working_catalog(engine, transaction.snapshot())?,
             };
             let (before, skipped) = match resume {
@@ -389,7 +393,10 @@ impl Repository {
                     let before = Tree { root: merge.before, format: working.format };
                     (before, Some(SkippedStep { merge: &merge, remembered }))
                 }
-                Resume::Continue => (self.without_merge(&merge, working)?.catalog, None),
+                Resume::Continue(judged) => {
+                    judged.map_or(Ok(()), |judged| judged.check_working(branch, &working))?;
+                    (self.without_merge(&merge, working)?.catalog, None)
+                }
             };
             let replay = Replay {
                 database: self,

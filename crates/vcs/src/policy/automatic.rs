@@ -2,20 +2,25 @@
 //!
 //! 1. Each write notes its bytes under the branch that it went to ([`Written::note`]), if the
 //!    database has a policy: in memory, and only as a hint of what is worth looking at.
-//! 2. The process that has the data directory open calls [`Frond::run_policies`] from time to time,
-//!    a server every second. It commits the branches to which enough was written, or whose first
-//!    change since the last commit is old enough; thins automatic commits; removes branches whose
-//!    time is over.
+//! 2. The process that has the data directory open calls [`run_policies`] from time to time. It
+//!    commits the branches to which enough was written, or whose first change since the last commit
+//!    is old enough; thins automatic commits; removes branches whose time is over. A server does
+//!    the same every second in parts ([`due_commits`], [`commit_due`], [`expire_branches`]): one
+//!    database's rules, however slow, hold up no other's commits, and may be interrupted.
 //! 3. After an opening nothing is noted: every branch of a database with a policy is looked at
 //!    once.
 //!
 //! A branch with nothing to commit, or a merge that waits, is left alone until it is written again.
-//! A commit that a rule of the policy refuses is tried again after the next write or interval, and
-//! reported.
+//! A commit that a rule of the policy refuses, or that is interrupted, is tried again after the next
+//! write, and reported.
 
+use std::time::Duration;
+
+use frond_db::Interrupt;
 use frond_db::inside::{Changed, Error, ErrorKind, Frond, Reader, TreeRef, system};
 use frond_engine::TreeId;
 use frond_query::Code;
+use frond_store::io::steady_now;
 use frond_tree::{Bounds, Direction};
 
 use crate::policy::BranchPolicy;
@@ -70,21 +75,71 @@ pub(crate) fn begin_to_watch(frond: &Frond) -> Result<(), Error> {
     Ok(())
 }
 
+/// An automatic commit that is due.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DueCommit {
+    /// The database's name.
+    pub database: String,
+    /// The branch.
+    pub branch: String,
+    /// The time that it may take: its rules are expressions that clients wrote.
+    time_max: Option<Duration>,
+    reason: &'static str,
+}
+
 /// Does what policies ask for now: automatic commits, thinning, removing branches whose time is
 /// over. Costs little when there is nothing to do; to be called from time to time.
 pub fn run_policies(frond: &Frond) -> PolicyRun {
     let mut run = PolicyRun::default();
-    look_at_new(frond, &mut run);
+    for due in due_commits(frond, &mut run) {
+        commit_due(frond, &due, &Interrupt::default(), &mut run);
+    }
+    expire_branches(frond, &mut run);
+    run
+}
+
+/// Returns the automatic commits that are due, in the order of their databases: each is due until
+/// it is begun.
+pub fn due_commits(frond: &Frond, run: &mut PolicyRun) -> Vec<DueCommit> {
+    look_at_new(frond, run);
+    let mut all = Vec::new();
     for (key, changed) in frond.written().all_changed() {
-        let (database, branch) = &key;
-        if let Err(error) = commit_if_due(frond, database, branch, changed, &mut run) {
-            run.failed.push((database.clone(), error));
+        match due_commit(frond, &key, changed) {
+            Ok(due) => all.extend(due),
+            Err(error) => run.failed.push((key.0, error)),
         }
     }
-    if let Err(error) = remove_expired(frond, &mut run) {
+    all
+}
+
+/// Makes an automatic commit, as long as `interrupt` and the policy's limit of time let it go on,
+/// and thins those before it.
+pub fn commit_due(frond: &Frond, due: &DueCommit, interrupt: &Interrupt, run: &mut PolicyRun) {
+    if let Err(error) = make_commit(frond, due, &limited(interrupt, due.time_max), run) {
+        run.failed.push((due.database.clone(), error));
+    }
+}
+
+/// `interrupt`, and so much time from now on.
+fn limited(interrupt: &Interrupt, time_max: Option<Duration>) -> Interrupt {
+    let Some(time_max) = time_max else { return interrupt.clone() };
+    let (interrupt, begun) = (interrupt.clone(), steady_now());
+    Interrupt::new(move || {
+        interrupt.check()?;
+        if begun.elapsed() < time_max {
+            return Ok(());
+        }
+        let seconds = time_max.as_secs();
+        let message = format!("the commit takes longer than its policy's maxSeconds, {seconds}");
+        Err(Error::invalid(Code::MaxTimeMSExpired, message))
+    })
+}
+
+/// Removes the branches whose time is over.
+pub fn expire_branches(frond: &Frond, run: &mut PolicyRun) {
+    if let Err(error) = remove_expired(frond, run) {
         run.failed.push(("admin".to_owned(), error));
     }
-    run
 }
 
 /// Lets every branch of a database that has a policy since now count as written.
@@ -102,19 +157,18 @@ fn look_at_new(frond: &Frond, run: &mut PolicyRun) {
     }
 }
 
-fn commit_if_due(
+/// The commit of a branch that was written to, if it is due.
+fn due_commit(
     frond: &Frond,
-    name: &str,
-    branch: &str,
+    key: &(String, String),
     changed: Changed,
-    run: &mut PolicyRun,
-) -> Result<(), Error> {
-    let key = (name.to_owned(), branch.to_owned());
+) -> Result<Option<DueCommit>, Error> {
+    let (database, branch) = key;
     let now = frond.time_millis();
-    let policy = commit_policy::read(&Reader::now(frond.engine()), name, now)?;
+    let policy = commit_policy::read(&Reader::now(frond.engine()), database, now)?;
     let Some(policy) = policy.filter(|policy| policy.commits(branch)) else {
-        frond.written().take(&key);
-        return Ok(());
+        frond.written().take(key);
+        return Ok(None);
     };
     let waited = now.saturating_sub(changed.since_millis);
     let reason = if policy.changed_bytes.is_some_and(|bytes| bytes <= changed.bytes) {
@@ -122,13 +176,27 @@ fn commit_if_due(
     } else if policy.every_millis.is_some_and(|every| every <= waited) {
         "interval"
     } else {
-        return Ok(());
+        return Ok(None);
     };
+    let (database, branch) = (database.clone(), branch.clone());
+    Ok(Some(DueCommit { database, branch, time_max: policy.time_max(), reason }))
+}
+
+fn make_commit(
+    frond: &Frond,
+    due: &DueCommit,
+    interrupt: &Interrupt,
+    run: &mut PolicyRun,
+) -> Result<(), Error> {
+    let DueCommit { database: name, branch, reason, .. } = due;
     // Taken first: what is written from now on is noted for the next commit.
-    frond.written().take(&key);
-    let database = Repository::open(frond, &format!("{name}@{branch}"))?;
+    frond.written().take(&(name.clone(), branch.clone()));
+    let policy = commit_policy::read(&Reader::now(frond.engine()), name, frond.time_millis())?;
+    let Some(policy) = policy.filter(|policy| policy.commits(branch)) else { return Ok(()) };
+    let database = frond.database(&format!("{name}@{branch}"))?.interruptible(interrupt.clone());
+    let database = Repository::from(database);
     let Some(commit) = database.commit_automatically(&policy, reason)? else { return Ok(()) };
-    run.commits.push((name.to_owned(), commit));
+    run.commits.push((name.clone(), commit));
     if !policy.thin.is_empty() {
         run.thinned += database.thin(&policy, true)?;
     }

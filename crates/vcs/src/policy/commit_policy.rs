@@ -7,6 +7,7 @@
 //! everySeconds: 3600          commit what changed, so often
 //! changedBytes: 10000000      commit once about so much was written
 //! branches: ["main", "release/*"]   only these; otherwise every branch
+//! maxSeconds: 600             a commit that takes longer isn't made
 //! author: "robot"             of these commits
 //! message: "{branch}: {changes} documents"
 //! thin: [{olderThanSeconds: 86400, keepEverySeconds: 3600}]
@@ -26,6 +27,8 @@
 //! set.
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
+
+use std::time::Duration;
 
 use frond_db::inside::large::read_document;
 use frond_db::inside::refs::format;
@@ -48,8 +51,22 @@ use crate::{CollectionChange, DiffDetail, DiffRow, history};
 
 /// Words in braces that a message may hold.
 const PLACEHOLDERS: &[&str] = &["database", "branch", "reason", "changes", "collections"];
+const FIELDS: &[&str] = &[
+    "author",
+    "branches",
+    "changedBytes",
+    "everySeconds",
+    "maxSeconds",
+    "message",
+    "rules",
+    "thin",
+];
 /// The message of a commit whose policy has none.
 const MESSAGE_DEFAULT: &str = "Automatic commit of {branch} ({reason})";
+
+/// The time that an automatic commit may take that must pass rules, unless the policy says more or
+/// less: to judge a million changed documents takes some ten seconds.
+const RULES_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// The rules of a database for making commits: when and how.
 #[derive(Clone, Debug)]
@@ -61,6 +78,8 @@ pub struct CommitPolicy {
     pub(crate) changed_bytes: Option<u64>,
     /// Only these branches.
     branches: Option<Vec<BranchPattern>>,
+    /// The time that a commit may take.
+    pub(crate) max_seconds: Option<u64>,
     pub(crate) author: Option<String>,
     pub(crate) message: String,
     /// Youngest first.
@@ -90,9 +109,7 @@ impl CommitPolicy {
 
     /// As [`CommitPolicy::parse`], to be checked for a request with these variables.
     fn parse_for(document: Document<'_>, variables: &Variables) -> Result<CommitPolicy, Error> {
-        let known =
-            ["author", "branches", "changedBytes", "everySeconds", "message", "rules", "thin"];
-        check_fields(document, &known)?;
+        check_fields(document, FIELDS)?;
         let branches = branch_pattern::list_of(document)?;
         let mut rules = Vec::new();
         for rule in list(document, "rules")?.iter().flat_map(|list| list.iter()) {
@@ -110,6 +127,7 @@ impl CommitPolicy {
             every_millis: positive(document, "everySeconds")?.map(|n| n.saturating_mul(1_000)),
             changed_bytes: positive(document, "changedBytes")?.map(i64::unsigned_abs),
             branches,
+            max_seconds: positive(document, "maxSeconds")?.map(i64::unsigned_abs),
             author: text(document, "author")?,
             message,
             thin,
@@ -127,6 +145,12 @@ impl CommitPolicy {
         let is_automatic = self.every_millis.is_some() || self.changed_bytes.is_some();
         let is_named = |names: &Vec<BranchPattern>| names.iter().any(|it| it.matches(branch));
         is_automatic && self.branches.as_ref().is_none_or(is_named)
+    }
+
+    /// The time that an automatic commit may take: by default bounded where it must pass rules.
+    pub(crate) fn time_max(&self) -> Option<Duration> {
+        let own = self.max_seconds.map(Duration::from_secs);
+        own.or((!self.rules.is_empty()).then_some(RULES_TIME_MAX))
     }
 
     /// Checks what `subject`, which makes `to` of `from`, changes by the rules that are `meant`.
@@ -153,6 +177,7 @@ impl CommitPolicy {
             }
             let mut violations = Violations::default();
             for change in changed.documents(store)? {
+                database.interrupt().check()?;
                 let change = change?;
                 let read = |value: &Option<TreeValue>| {
                     value.as_ref().map(|value| read_document(&**store, value)).transpose()

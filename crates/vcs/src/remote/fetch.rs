@@ -221,6 +221,23 @@ impl Repository {
         request: MergeRequest,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<(FetchReport, MergeOutcome), Error> {
+        let (report, request) = self.fetch_to_merge(name, remote, branch, request, progress)?;
+        let outcome = self.merge(&request)?;
+        Ok((report, outcome))
+    }
+
+    /// The first half of [`Repository::pull`]: fetches, and returns the merge that is to follow.
+    ///
+    /// # Errors
+    /// As [`Repository::fetch`]; `BadValue` if the remote has no such branch.
+    pub fn fetch_to_merge(
+        &self,
+        name: &str,
+        remote: &dyn Remote,
+        branch: Option<&str>,
+        request: MergeRequest,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<(FetchReport, MergeRequest), Error> {
         let own = self.writable_branch()?.to_owned();
         let report = self.fetch(name, remote, progress)?;
         let tracked = format!("{name}/{}", branch.unwrap_or(&own));
@@ -232,9 +249,7 @@ impl Repository {
         // Names the commit: a branch or tag of this repository may have the same name.
         let merge_in = found.commit.to_string();
         let message = request.message.or_else(|| Some(format!("Merge {tracked} into {own}")));
-        let request = MergeRequest { message, ..request };
-        let outcome = self.merge(&MergeRequest { merge_in, ..request })?;
-        Ok((report, outcome))
+        Ok((report, MergeRequest { merge_in, message, ..request }))
     }
 
     /// Moves the chunks; returns the commits that are new here, the oldest first.
