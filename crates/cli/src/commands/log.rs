@@ -6,13 +6,13 @@ use frond_db::date::WrittenDate;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 
 use crate::arguments::{Subject, Target};
-use crate::backend::Backend;
+use crate::backend::{Backend, visit_batch};
 use crate::commands::decorations::Decorations;
 use crate::commands::diff;
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
 use crate::notice::print;
-use crate::output::{answer_json, array_of, date, date_of, documents_of, plain, text_of};
+use crate::output::{JsonList, array_of, date, date_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// The number of letters of a commit's id that a short line shows: enough to name it.
@@ -118,46 +118,67 @@ impl Log {
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if there is no such version or collection.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let command = self.command()?;
+        let command = stage("$log", &self.wanted()?, None);
         let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command)?;
         if self.json {
-            writeln!(terminal, "{}", answer_json(&answer))?;
+            self.print_json(&mut *backend, terminal, &command)?;
             return backend.close();
         }
         let decorations = match self.decorate || std::io::stdout().is_terminal() {
             true => Decorations::read(&mut *backend, &self.database)?,
             false => Decorations::default(),
         };
-        let mut is_first = true;
-        let mut graph = Graph::default();
-        for commit in documents_of(answer.view(), "commits") {
+        let (mut count, mut graph) = (0, Graph::default());
+        let mut answer = backend.execute(&self.database, &command)?;
+        while let Some(more) = visit_batch(&answer, &mut |commit| {
+            count += 1;
             let names = decorations.of(terminal, commit);
             if self.graph {
-                draw(terminal, &mut graph, commit, &names)?;
-                continue;
+                return draw(terminal, &mut graph, commit, &names);
             }
             if self.oneline {
-                one_line(terminal, commit, &names)?;
-                continue;
+                return one_line(terminal, commit, &names);
             }
-            if !is_first {
+            if count > 1 {
                 writeln!(terminal)?;
             }
-            is_first = false;
             whole(terminal, commit, &names)?;
             if self.patch || self.stat {
                 let shown = diff::DiffDisplay { counts: self.stat, ..Default::default() };
                 changes(&mut *backend, terminal, &self.database, commit, &shown)?;
             }
+            Ok(())
+        })? {
+            answer = backend.execute(&self.database, &more)?;
         }
-        if documents_of(answer.view(), "commits").next().is_none() && !self.is_narrowed() {
+        if count == 0 && !self.is_narrowed() {
             let database = &self.database;
             print(format_args!(
                 "no commits yet: frond commit {database} -m MESSAGE records the first"
             ));
         }
         backend.close()
+    }
+
+    /// Prints what `frondLog` answers, commit by commit.
+    fn print_json(
+        &self,
+        backend: &mut dyn Backend,
+        terminal: &mut Terminal,
+        command: &DocumentBuf,
+    ) -> Result<(), Failure> {
+        let limit = self.limit.map_or(u64::MAX, u64::from);
+        let mut list = JsonList::new("commits");
+        let (mut last, mut has_more) = (String::new(), false);
+        backend.for_each_document(&self.database, command, &mut |commit| {
+            has_more = list.count() == limit;
+            if !has_more {
+                text_of(commit, "commitId").clone_into(&mut last);
+                list.print(terminal, commit)?;
+            }
+            Ok(())
+        })?;
+        list.end(terminal, has_more.then_some(&*last))
     }
 
     /// Whether some of the commits may have been left out.
@@ -169,9 +190,9 @@ impl Log {
             || self.subject.collection().is_some()
     }
 
-    fn command(&self) -> Result<DocumentBuf, Failure> {
+    /// The fields that say which commits are wanted.
+    fn wanted(&self) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
-        command.append("frondLog", Value::Int32(1));
         let texts = [
             ("range", self.range.as_deref()),
             ("after", self.after.as_deref()),
@@ -185,9 +206,11 @@ impl Log {
                 command.append(name, Value::String(text));
             }
         }
-        for (name, count) in [("limit", self.limit), ("skip", self.skip)] {
+        // One more shows whether there are more.
+        let limit = self.limit.map(|limit| i64::from(limit) + i64::from(self.json));
+        for (name, count) in [("limit", limit), ("skip", self.skip.map(i64::from))] {
             if let Some(count) = count {
-                command.append(name, Value::Int64(i64::from(count)));
+                command.append(name, Value::Int64(count));
             }
         }
         if let Some(since) = &self.since {
@@ -204,6 +227,18 @@ impl Log {
         }
         Ok(command.build())
     }
+}
+
+/// The command that reads what a stage such as `$log` tells of a database, at most `limit`.
+pub fn stage(name: &str, options: &DocumentBuf, limit: Option<u32>) -> DocumentBuf {
+    let mut command = DocumentBuilder::new();
+    command.append("aggregate", Value::Int32(1)).begin_array("pipeline");
+    command.push_begin_document().append(name, Value::from(options)).end();
+    if let Some(limit) = limit {
+        command.push_begin_document().append("$limit", Value::Int64(i64::from(limit))).end();
+    }
+    command.end().begin_document("cursor").end();
+    command.build()
 }
 
 /// Draws a commit beside its line of descent, and the lines to its parents.

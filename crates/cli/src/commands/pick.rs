@@ -47,7 +47,8 @@ struct Pick {
     #[arg(value_name = "VERSION", required_unless_present_any = ["continue_", "abort"])]
     version: Option<String>,
 
-    /// For a merge: the parent to compare it with; 1 is the branch that was merged into
+    /// For a merge: the parent to compare it with; 1 is the branch that was merged into, 0 what the
+    /// merge would be without what was decided in it
     #[arg(long, value_name = "NUMBER")]
     parent: Option<u32>,
 

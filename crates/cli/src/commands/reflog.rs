@@ -2,12 +2,15 @@
 
 use std::io::Write;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
-use crate::commands::log::parse_date;
+use crate::backend::Backend;
+use crate::commands::log::{parse_date, stage};
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, count_of, counted, date, documents_of, plain, text_of};
+use crate::output::{
+    JsonList, answer_json, array_of, count_of, counted, date, documents_of, plain, text_of,
+};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
@@ -64,20 +67,17 @@ impl Reflog {
     /// [`Failure::Usage`] for what is no date; as [`Target::open`]; [`Failure::Refused`] if there
     /// is no such branch.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let mut backend = self.target.open()?;
+        if !self.dropped && self.expire.is_none() {
+            self.print_changes(&mut *backend, terminal)?;
+            return backend.close();
+        }
         let mut command = DocumentBuilder::new();
         command.append("frondReflog", Value::Int32(1));
-        if let Some(branch) = &self.branch {
-            command.append("branch", Value::String(branch));
-        }
-        if let Some(limit) = self.limit {
-            command.append("limit", Value::Int64(i64::from(limit)));
-        }
-        command.append("all", Value::Boolean(self.all));
         command.append("dropped", Value::Boolean(self.dropped));
         if let Some(date) = &self.expire {
             command.append("expireBefore", Value::DateTime(parse_date(date)?));
         }
-        let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
         if self.json {
             writeln!(terminal, "{}", answer_json(&answer))?;
@@ -90,23 +90,6 @@ impl Reflog {
                 counted(count_of(answer.view(), "forgotten"), "change")
             )?;
         }
-        let time = |change: frond_doc::Document<'_>| match change.get("time") {
-            Some(Value::DateTime(millis)) => date(millis),
-            _ => String::new(),
-        };
-        for change in documents_of(answer.view(), "changes") {
-            let number = terminal.paint(Style::Quiet, count_of(change, "change"));
-            let head: String = text_of(change, "to").chars().take(10).collect();
-            let head = terminal.paint(Style::Changed, format!("{head:<10}"));
-            let branch = if self.all {
-                format!("{}  ", plain(text_of(change, "branch")))
-            } else {
-                String::new()
-            };
-            let why = plain(text_of(change, "why"));
-            let when = terminal.paint(Style::Quiet, time(change));
-            writeln!(terminal, "{number} {head} {branch}{why}  {when}")?;
-        }
         for database in documents_of(answer.view(), "databases") {
             let name = terminal.paint(Style::Strong, plain(text_of(database, "database")));
             let branches = counted(array_of(database, "branches").iter().count() as u64, "branch");
@@ -114,5 +97,59 @@ impl Reflog {
             writeln!(terminal, "{name}  {branches}  {}", time(database))?;
         }
         backend.close()
+    }
+
+    /// Prints what moved branches, one by one.
+    fn print_changes(
+        &self,
+        backend: &mut dyn Backend,
+        terminal: &mut Terminal,
+    ) -> Result<(), Failure> {
+        let mut list = JsonList::new("changes");
+        let branch = match &self.branch {
+            _ if self.all => None,
+            Some(branch) => Some(branch.clone()),
+            None => {
+                // Its own; the newest change names it.
+                let newest = document! { "frondReflog": 1_i32, "limit": 1_i32 };
+                let answer = backend.execute(&self.database, &newest)?;
+                let mut changes = documents_of(answer.view(), "changes");
+                let Some(newest) = changes.next() else {
+                    return if self.json { list.end(terminal, None) } else { Ok(()) };
+                };
+                Some(text_of(newest, "branch").to_owned())
+            }
+        };
+        let mut wanted = DocumentBuilder::new();
+        if let Some(branch) = &branch {
+            wanted.append("branch", Value::String(branch));
+        }
+        let command = stage("$reflog", &wanted.build(), self.limit);
+        backend.for_each_document(&self.database, &command, &mut |change| match self.json {
+            true => list.print(terminal, change),
+            false => self.print_change(terminal, change),
+        })?;
+        if self.json { list.end(terminal, None) } else { Ok(()) }
+    }
+
+    fn print_change(&self, terminal: &mut Terminal, change: Document<'_>) -> Result<(), Failure> {
+        let number = terminal.paint(Style::Quiet, count_of(change, "change"));
+        let head: String = text_of(change, "to").chars().take(10).collect();
+        let head = terminal.paint(Style::Changed, format!("{head:<10}"));
+        let branch = if self.all {
+            format!("{}  ", plain(text_of(change, "branch")))
+        } else {
+            String::new()
+        };
+        let why = plain(text_of(change, "why"));
+        let when = terminal.paint(Style::Quiet, time(change));
+        Ok(writeln!(terminal, "{number} {head} {branch}{why}  {when}")?)
+    }
+}
+
+fn time(change: Document<'_>) -> String {
+    match change.get("time") {
+        Some(Value::DateTime(millis)) => date(millis),
+        _ => String::new(),
     }
 }

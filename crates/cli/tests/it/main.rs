@@ -27,6 +27,7 @@ mod follow;
 mod held_in_sets;
 mod hooks;
 mod imports;
+mod long_history;
 mod maintenance;
 mod mcp;
 mod output_forms;

@@ -103,3 +103,61 @@ fn an_authors_revert_is_taken_back() {
     frond(&directory, "undo shop --user mallory --since yesterday --author ops").ok();
     assert_eq!(items(&directory), "{\"_id\":1}\n{\"_id\":2}\n");
 }
+
+/// Of a merge that an author concludes, what it decided is taken back: how a conflict ended, and
+/// what was written meanwhile. What others brought by it stays, and a merge that decided nothing is
+/// nothing to take back.
+#[test]
+fn what_was_decided_in_a_merge_is_taken_back() {
+    let directory = Directory::new();
+    let import = |name: &str, how: &str, documents: &str| {
+        let line = format!("import -d {name} -c items {how}");
+        frond_with(&directory, &line, documents).ok();
+    };
+    let by_ada = "--mode upsert --author ada --commit ada";
+    put(&directory, "ada", "{\"_id\":1,\"n\":1}\n{\"_id\":2,\"n\":1}\n{\"_id\":3,\"n\":1}");
+    frond(&directory, "branch shop work").ok();
+    import("shop@work", by_ada, "{\"_id\":1,\"n\":7}\n{\"_id\":4,\"n\":1}");
+    import("shop", by_ada, "{\"_id\":1,\"n\":5}");
+    frond(&directory, "merge shop work --author agent").fails(1);
+    frond(&directory, "resolve shop --all --remove").ok();
+    import("shop", "--mode replace-all", "{\"_id\":3,\"n\":1}\n{\"_id\":4,\"n\":1}");
+    frond(&directory, "merge shop --continue --author agent").ok();
+    assert_eq!(items(&directory), "{\"_id\":3,\"n\":1}\n{\"_id\":4,\"n\":1}\n");
+    let undo = "undo shop --user agent --since yesterday --author ops";
+    let out = frond(&directory, undo).ok();
+    assert_eq!(out.lines().filter(|line| line.starts_with("[main ")).count(), 1, "{out}");
+    let all =
+        "{\"_id\":1,\"n\":5}\n{\"_id\":2,\"n\":1}\n{\"_id\":3,\"n\":1}\n{\"_id\":4,\"n\":1}\n";
+    assert_eq!(items(&directory), all);
+    import("shop@work", by_ada, "{\"_id\":9}");
+    frond(&directory, "merge shop work --author agent").ok();
+    let error = frond(&directory, undo).fails(1);
+    assert!(error.contains("no commit by agent since yesterday"), "{error}");
+    assert_eq!(items(&directory), format!("{all}{{\"_id\":9}}\n"));
+}
+
+/// A merge whose collections were decided about is named, and all else is taken back.
+#[test]
+fn a_merge_that_cant_be_taken_apart_is_named() {
+    let directory = Directory::new();
+    put(&directory, "ada", "{\"_id\":1}");
+    frond(&directory, "branch shop work").ok();
+    let shell = |database: &str, command: &str| {
+        frond_with(&directory, &format!("shell {database}"), command);
+    };
+    frond_with(&directory, "import -d shop@work -c items --author ada --commit ada", "{\"_id\":2}")
+        .ok();
+    shell("shop", r#"{"drop": "items"}"#);
+    frond(&directory, "commit shop -m gone --author ada").ok();
+    frond(&directory, "merge shop work --author agent").fails(1);
+    frond(&directory, "resolve shop --all --theirs").ok();
+    frond(&directory, "merge shop --continue --author agent").ok();
+    put(&directory, "agent", "{\"_id\":3}");
+    let undo = "undo shop --user agent --since yesterday --author ops";
+    for _ in 0..2 {
+        let error = frond(&directory, undo).fails(1);
+        assert!(error.contains("not taken back: merge"), "{error}");
+        assert_eq!(items(&directory), "{\"_id\":1}\n{\"_id\":2}\n");
+    }
+}

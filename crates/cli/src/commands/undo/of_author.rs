@@ -5,6 +5,11 @@
 //! same command goes on: what a revert has taken back, which wasn't taken back itself, is passed
 //! over, and so is what others have made without effect.
 //!
+//! A merge isn't the author's change: what it brought are others. What was decided when it was
+//! concluded is (conflicts, and what was written while it waited): that is taken back, by a revert
+//! against what the merge alone would be (`parent: 0`). Where that can't be known, the merge is
+//! named and left, and the command fails once all else is done.
+//!
 //! The database's own record of a revert counts, not its message. The author's own reverts are
 //! changes as any, unless it is the author that takes them back.
 
@@ -16,7 +21,7 @@ use frond_doc::{DocumentBuilder, Value};
 use crate::backend::Backend;
 use crate::commands::{commit, log, merge};
 use crate::failure::Failure;
-use crate::output::{answer_json, array_of, documents_of, plain, text_of};
+use crate::output::{answer_json, array_of, plain, text_of};
 use crate::terminal::Terminal;
 
 use super::Undo;
@@ -25,10 +30,16 @@ use super::Undo;
 const NO_PROGRESS_MADE: i64 = 82;
 const OPERATION_FAILED: i64 = 96;
 
+const ILLEGAL_OPERATION: i64 = 20;
+/// The letters of a message that are shown.
+const MESSAGE_LETTERS: usize = 200;
+
 /// A commit that is to be taken back.
 struct Found {
     id: String,
     message: String,
+    /// Of a merge, what was decided.
+    is_merge: bool,
 }
 
 impl Undo {
@@ -45,13 +56,29 @@ impl Undo {
     ) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
         let found = self.find(&mut *backend, user, since)?;
-        for Found { id, message } in &found {
+        let (mut is_any, mut left) = (false, Vec::new());
+        for Found { id, message, is_merge } in &found {
             let mut revert = DocumentBuilder::new();
             revert.append("frondRevert", Value::Int32(1)).append("target", Value::String(id));
+            if *is_merge {
+                revert.append("parent", Value::Int32(0));
+            }
             if let Some(author) = self.author.of(&self.target) {
                 revert.append("author", Value::String(&author));
             }
-            match backend.execute(&self.database, &revert.build()) {
+            let done = backend.execute(&self.database, &revert.build());
+            match &done {
+                // Most merges hold no decision.
+                Err(Failure::Refused { code: NO_PROGRESS_MADE, .. }) if *is_merge => continue,
+                Err(Failure::Refused { code: ILLEGAL_OPERATION, message: why, .. })
+                    if *is_merge =>
+                {
+                    left.push(format!("{id}: {why}: {}", plain(message)));
+                    continue;
+                }
+                _ => is_any = true,
+            }
+            match done {
                 Ok(answer) if self.as_json.is_set() => {
                     writeln!(terminal, "{}", answer_json(&answer))?;
                 }
@@ -78,41 +105,47 @@ impl Undo {
         }
         terminal.finish()?;
         backend.close()?;
-        match found.is_empty() {
-            true => Err(Failure::failed(format!(
+        match (left.is_empty(), is_any) {
+            (false, _) => {
+                Err(Failure::failed(format!("not taken back: merge {}", left.join("; merge "))))
+            }
+            (true, false) => Err(Failure::failed(format!(
                 "no commit by {user} since {since} is left to take back"
             ))),
-            false => Ok(()),
+            (true, true) => Ok(()),
         }
     }
 
-    /// The author's commits that aren't taken back, newest first. A merge isn't one: what it
-    /// brought are others.
+    /// The author's commits that aren't taken back, newest first.
     fn find(
         &self,
         backend: &mut dyn Backend,
         user: &str,
         since: &str,
     ) -> Result<Vec<Found>, Failure> {
-        let mut command = DocumentBuilder::new();
-        command.append("frondLog", Value::Int32(1));
-        command.append("since", Value::DateTime(log::parse_date(since)?));
-        let answer = backend.execute(&self.database, &command.build())?;
+        let mut wanted = DocumentBuilder::new();
+        wanted.append("since", Value::DateTime(log::parse_date(since)?));
         let is_own = is_of(&self.author.name(), user);
         let (mut taken_back, mut found) = (HashSet::new(), Vec::new());
-        for commit in documents_of(answer.view(), "commits") {
+        let command = log::stage("$log", &wanted.build(), None);
+        backend.for_each_document(&self.database, &command, &mut |commit| {
             let (id, reverts) = (text_of(commit, "commitId"), text_of(commit, "reverts"));
             let is_theirs = is_of(text_of(commit, "author"), user);
             if taken_back.contains(id) {
-                continue;
+                return Ok(());
             }
             if !reverts.is_empty() && (is_own || !is_theirs) {
-                taken_back.insert(reverts);
-            } else if is_theirs && array_of(commit, "parents").iter().count() < 2 {
+                taken_back.insert(reverts.to_owned());
+            } else if is_theirs {
                 let message = text_of(commit, "message").lines().next().unwrap_or_default();
-                found.push(Found { id: id.to_owned(), message: message.to_owned() });
+                found.push(Found {
+                    id: id.to_owned(),
+                    message: message.chars().take(MESSAGE_LETTERS).collect(),
+                    is_merge: array_of(commit, "parents").iter().count() > 1,
+                });
             }
-        }
+            Ok(())
+        })?;
         Ok(found)
     }
 }
