@@ -1,6 +1,10 @@
 //! Goal: the commits of one author are undone, and nothing else. Method: two authors in turns; then
 //! one of them changes what the other has made.
 
+use frond_doc::document;
+use frond_server::Client;
+
+use crate::serving::Server;
 use crate::{Directory, frond, frond_with, run_words};
 
 /// Commits a document by an author.
@@ -143,12 +147,13 @@ fn a_merge_that_cant_be_taken_apart_is_named() {
     let directory = Directory::new();
     put(&directory, "ada", "{\"_id\":1}");
     frond(&directory, "branch shop work").ok();
-    let shell = |database: &str, command: &str| {
-        frond_with(&directory, &format!("shell {database}"), command);
-    };
-    frond_with(&directory, "import -d shop@work -c items --author ada --commit ada", "{\"_id\":2}")
-        .ok();
-    shell("shop", r#"{"drop": "items"}"#);
+    let work = "import -d shop@work -c items --author ada --commit ada";
+    frond_with(&directory, work, "{\"_id\":2}").ok();
+    let server = Server::start(&directory);
+    let mut client = Client::connect(&server.address).unwrap();
+    client.command("shop", document! { "drop": "items" }.view()).unwrap();
+    drop(client);
+    server.stop();
     frond(&directory, "commit shop -m gone --author ada").ok();
     frond(&directory, "merge shop work --author agent").fails(1);
     frond(&directory, "resolve shop --all --theirs").ok();
