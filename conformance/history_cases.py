@@ -2,7 +2,7 @@
 
 A transaction is written as words: `x+1` appends 1 to the list x, `x=1` reads it as [1], `x=` as empty;
 `r:0>1` replaces 0 in the register r by 1, `r:1` reads it from an index; `!` at the end says that it
-failed, `?` that it is unknown. Without times all are at once.
+failed, `?` that it is unknown, `~` that it read what may be older. Without times all are at once.
 """
 
 from history_check import FAILED, OK, UNKNOWN, Read, Transaction, Write, check
@@ -28,6 +28,9 @@ CASES = [
     ("G-single", ["x= x+2", "x+1"], {"x": [1, 2]}),
     ("G-nonadjacent", ["x+1", "y+2", "x=1 y=", "y=2 x="], {"x": [1], "y": [2]}),
     ("stale (G-single with time)", ["x+1", "then", "x="], {"x": [1]}),
+    (None, ["x+1", "then", "x=~"], {"x": [1]}),
+    # What one that may be behind has read is there for all later ones.
+    ("stale (G-single with time)", ["x+1?", "x=1~", "then", "x="], {"x": [1]}),
 ]
 
 
@@ -50,7 +53,8 @@ def read(transactions):
         transaction = Transaction(moment)
         transaction.end = moment + 1
         transaction.status = {"!": FAILED, "?": UNKNOWN}.get(words[-1], OK)
-        for word in words.rstrip("!?").split():
+        transaction.is_behind = words.endswith("~")
+        for word in words.rstrip("!?~").split():
             add(transaction, word)
         yield transaction
 

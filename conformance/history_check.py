@@ -30,10 +30,12 @@ EXAMPLES = 3
 class Transaction:
     """What one client did, and when, as far as it knows."""
 
-    __slots__ = ("begin", "end", "status", "reads", "writes")
+    __slots__ = ("begin", "end", "status", "reads", "writes", "is_behind")
 
     def __init__(self, begin):
         self.begin, self.end, self.status = begin, None, UNKNOWN
+        # Whether it read what may be older than its begin, as a secondary's state is.
+        self.is_behind = False
         self.reads, self.writes = [], []
 
 
@@ -202,7 +204,7 @@ class Graph:
     def add_times(self, history, is_there):
         """A chain of moments: those at which a transaction was acknowledged lead to it, it to later ones."""
         happened = [number for number in range(self.count) if is_there(number)]
-        events = [(history[number].begin, 1, number) for number in happened]
+        events = [(history[number].begin, 1, number) for number in happened if not history[number].is_behind]
         # What wasn't acknowledged may have ended at any time.
         events += [(history[number].end, 0, number) for number in happened if history[number].status == OK]
         moment = None

@@ -5,7 +5,7 @@ import random
 import threading
 import time
 
-from pymongo import ReturnDocument
+from pymongo import ReadPreference, ReturnDocument
 from pymongo.errors import PyMongoError
 
 from history_check import FAILED, OK, UNKNOWN, Read, Transaction, Write
@@ -55,7 +55,8 @@ class Client:
     def __init__(self, server, keys, seed, inject):
         self.connection, self.keys, self.inject = server.connect(), keys, inject
         self.chance = random.Random(seed)
-        self.history, self.earlier, self.commits = [], {}, 0
+        self.history, self.earlier, self.commits, self.behind = [], {}, 0, 0
+        self.can_be_behind, self.preference = server.has_secondaries, ReadPreference.PRIMARY
         self.fault = None
 
     def run(self, until):
@@ -96,9 +97,19 @@ class Client:
             self.lists(branch).update_one(*write, upsert=True)
             if self.is_injected("doubled"):
                 self.lists(branch).update_one(*write, upsert=True)
-            return OK
         except PyMongoError:
             return UNKNOWN
+        if self.is_injected("rolled-back"):
+            self.take_back(branch, group, number)
+        return OK
+
+    def take_back(self, branch, group, number):
+        """Undoes the last append, as if the leader that acknowledged it had been alone with it."""
+        place = {"_id": group * KEYS + number}
+        found = self.lists(branch).find_one(place)
+        if len(found["v"]) > 1:
+            change = {"$pop": {"v": 1}, "$set": {"last": found["v"][-2]}}
+            self.lists(branch).update_one({**place, "last": found["last"]}, change)
 
     def modify_alone(self, transaction):
         branch, group, number = self.key()
@@ -112,14 +123,19 @@ class Client:
         return OK
 
     def snapshot(self, transaction):
-        """Several reads of a snapshot session."""
+        """Several reads of a snapshot session, which may be one with a secondary."""
+        if self.can_be_behind and self.chance.random() < 0.5:
+            transaction.is_behind, self.preference = True, ReadPreference.SECONDARY
         try:
             with self.connection.start_session(snapshot=True) as session:
                 for _ in range(self.chance.randint(2, 4)):
                     self.read(transaction, session)
+            self.behind += transaction.is_behind
             return OK
         except PyMongoError:
             return FAILED
+        finally:
+            self.preference = ReadPreference.PRIMARY
 
     def commit_branch(self, transaction):
         """A version commit is a transaction that reads all: what it read, its commit tells."""
@@ -192,14 +208,15 @@ class Client:
     def read_group(self, transaction, branch, group, session=None, at=None):
         """All documents of a group, which an index finds."""
         for name in ("lists", "registers"):
-            found = list(self.connection[at or branch][name].find({"g": group}, hint="all", session=session))
+            collection = self.database(at or branch)[name]
+            found = list(collection.find({"g": group}, hint="all", session=session))
             of = list_of if name == "lists" else value_of
             self.add_group(transaction, (branch, name[:-1], group), {each["n"]: of(each) for each in found})
 
     def read_covered(self, transaction, branch, group, session):
         """The last value of each key of a group, as the index has it."""
         name = self.chance.choice(("lists", "registers"))
-        collection, fields = self.connection[branch][name], {"_id": 0, "n": 1, "last": 1}
+        collection, fields = self.database(branch)[name], {"_id": 0, "n": 1, "last": 1}
         found = list(collection.find({"g": group, "last": {"$gt": 0}}, fields, hint="all", session=session))
         if len({each["n"] for each in found}) != len(found):
             raise ValueError(f"an index has a document twice: {found}")
@@ -220,7 +237,10 @@ class Client:
         return self.chance.choice(BRANCHES), self.keys.some(self.chance), self.chance.randrange(KEYS)
 
     def lists(self, branch):
-        return self.connection[branch].lists
+        return self.database(branch).lists
+
+    def database(self, branch):
+        return self.connection.get_database(branch, read_preference=self.preference)
 
     def is_injected(self, fault):
         return self.inject == fault and self.chance.random() < 0.2

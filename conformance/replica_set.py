@@ -117,6 +117,8 @@ USER, PASSWORD = "replica", "correct horse"
 TOKENS = "tokens"
 # The histogram of outages has these bounds, in seconds.
 OUTAGE_BOUNDS = [0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]
+# The options of a set with nothing of what can be asked for.
+PLAIN = argparse.Namespace(network=False, small_disks=False, auth=False, backups=False, other_frond=None)
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
 
@@ -204,7 +206,7 @@ class Member:
 class Set:
     """The members."""
 
-    def __init__(self, frond, root, options):
+    def __init__(self, frond, root, options, more=()):
         key = os.path.join(root, "key")
         with open(os.open(key, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write("the members know this, and nobody else does\n")
@@ -218,6 +220,7 @@ class Set:
         arguments += ["--set-log-max", f"{LOG_MEGABYTES_MAX}MB"]
         arguments += ["--auth"] if options.auth else []
         arguments += ["--insecure-no-auth"] if self.network else []
+        arguments += more
         within = [self.network.within(it) if self.network else [] for it in range(MEMBERS)]
         self.root, self.arguments, self.addresses = root, arguments, addresses
         first = [*arguments, "--members", ",".join(addresses)]
@@ -773,8 +776,7 @@ def restored_into_new_set(set_, restored, acknowledged):
     alone = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     root = os.path.join(set_.root, "new")
     os.mkdir(root)
-    plain = argparse.Namespace(network=False, small_disks=False, auth=False, backups=False, other_frond=None)
-    new = Set(set_.arguments[0], root, plain)
+    new = Set(set_.arguments[0], root, PLAIN)
     try:
         with MongoClient("127.0.0.1", port) as client:
             expected = {name: {it["_id"]: it for it in client.bank[name].find()} for name in COLLECTIONS}

@@ -104,6 +104,7 @@ fn conformance() -> Vec<Step> {
         on_checked(PYTHON, "conformance/time_series.py", &[]),
         on_checked(PYTHON, "conformance/compare_and_swap.py", &["--seconds", "10"]),
         seeded("conformance/history.py", &["--seconds", "15", "--self-test"]),
+        seeded("conformance/history.py", &["--members", "3", "--seconds", "20", "--self-test"]),
         on_checked(PYTHON, "conformance/drivers.py", drivers.as_flattened()),
         on_checked(PYTHON, "conformance/monitors.py", &[]),
         on_checked(PYTHON, "conformance/specifications.py", &[]),

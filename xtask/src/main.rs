@@ -147,6 +147,7 @@ fn long(root: &Path, minutes: &str) -> Result<(), String> {
     on_server(&["conformance/round_trips.py", "--long", "--seed", &SEED])?;
     on_server(&["conformance/any_plan.py", "--seconds", "1800"])?;
     on_server(&["conformance/history.py", "--seconds", "3600", "--seed", &SEED])?;
+    on_server(&["conformance/history.py", "--members", "3", "--seconds", "3600", "--seed", &SEED])?;
     on_server(&["conformance/hostile.py", "--grace", "5"])?;
     on_server(&["conformance/memory.py", "--memory", "600", "--seconds", "600", "--seed", &SEED])?;
     fuzz::fuzz(root, ["all", FUZZ_SECONDS].into_iter().map(str::to_owned))
