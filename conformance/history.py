@@ -195,13 +195,14 @@ class Run:
         """Fail points now and then, and a kill in most epochs; of a set's leaders, several."""
         if self.inject:
             return time.sleep(max(0, until - time.monotonic()))
-        killed = time.monotonic() + self.chance.uniform(2, EPOCH_SECONDS * 1.2)
+        is_set = self.server.has_secondaries
+        runs_seconds = LEADS_SECONDS if is_set else (2, EPOCH_SECONDS * 1.2)
+        killed = time.monotonic() + self.chance.uniform(*runs_seconds)
         while time.monotonic() < until:
             time.sleep(self.chance.uniform(0.1, 1.5))
             if time.monotonic() > killed:
                 self.server.kill()
-                pause = self.chance.uniform(*LEADS_SECONDS) if self.server.has_secondaries else float("inf")
-                killed = time.monotonic() + pause
+                killed = time.monotonic() + self.chance.uniform(*runs_seconds) if is_set else float("inf")
             self.fail(self.chance.choice(FAIL_POINTS), {"times": self.chance.randint(1, 3)})
 
     def fail(self, data, mode, connection=None):
