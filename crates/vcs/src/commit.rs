@@ -229,6 +229,8 @@ impl Repository {
             self.check_commit(transaction, &commit.parents, &commit.catalog)?;
             // A collection of garbage may have removed its id.
             state.register(transaction, &made.chunk)?;
+            // What has no entry any more is what HEAD had.
+            state.keep(engine, transaction, &commit.catalog)?;
             made.name(transaction, &state)?;
             Ok(Outcome::Commit(made.info.clone()))
         })

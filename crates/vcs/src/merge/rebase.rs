@@ -12,8 +12,10 @@ use frond_db::inside::refs::{self, format};
 use frond_db::inside::{CommitId, Error, Outcome, Reader};
 use frond_query::Code;
 use frond_store::ChunkHash;
+use frond_tree::Tree;
 
 use crate::conflict::MergeKind;
+use crate::history::base;
 use crate::history::walk::Walk;
 use crate::merge::replay::{Replay, Replayed};
 use crate::refs::branch_move::BranchMove;
@@ -59,9 +61,12 @@ impl Repository {
             let clean = state.clean_catalog(engine, transaction)?;
             let own = self.own_commits(&state, onto_chunk)?;
             let catalog = history::load(&**engine.store(), onto_chunk)?.catalog;
+            let act = (branch, BranchMove::FastForward);
             if own.is_empty() {
-                let act = (branch, BranchMove::FastForward);
                 self.check_move(transaction, act, (&clean, &catalog))?;
+            } else {
+                let changed = || Ok(Some((self.base_of(&state, onto_chunk)?, catalog)));
+                self.check_brought(transaction, act, changed)?;
             }
             let replay = Replay {
                 database: self,
@@ -91,6 +96,17 @@ impl Repository {
         };
         let head = made.last().map_or(format::id_of(head), |commit| commit.id);
         Ok(Rebased { head, commits: made, conflicts })
+    }
+
+    /// The catalog that the branch and `onto` have both gone on from; empty if there is none.
+    fn base_of(&self, state: &BranchState, onto: ChunkHash) -> Result<Tree, Error> {
+        let store = self.frond().engine().store();
+        let ours: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+        let load = &mut |hash| history::load(&**store, hash);
+        match base::merge_bases(&ours, onto, load)?.first() {
+            Some(base) => Ok(history::load(&**store, *base)?.catalog),
+            None => Ok(Tree::empty(&**store, state.repository.format())?),
+        }
     }
 
     /// The commits that the branch has and `onto` hasn't, without merges, the oldest first.

@@ -385,6 +385,29 @@ impl Repository {
         })
     }
 
+    /// As `check_move`, for what a branch is brought besides commits that are judged one by one:
+    /// another branch may have it, and break a rule by right. `changed` is called only if there are
+    /// rules for this branch; `None`: nothing is brought.
+    ///
+    /// # Errors
+    /// As `check_move`; what `changed` returns.
+    pub(crate) fn check_brought(
+        &self,
+        transaction: &mut Transaction,
+        (branch, act): (&str, BranchMove),
+        changed: impl FnOnce() -> Result<Option<(Tree, Tree)>, Error>,
+    ) -> Result<(), Error> {
+        let Some(policy) = self.validated_policy(transaction)? else { return Ok(()) };
+        let judges = |rule: &Rule| rule.holds_on(branch);
+        if !policy.rules.iter().any(judges) {
+            return Ok(());
+        }
+        match changed()? {
+            Some((before, after)) => policy.check(self, act.name(), (&before, &after), judges),
+            None => Ok(()),
+        }
+    }
+
     /// As `check_move`, for commits that came from elsewhere to a branch, each against its first
     /// parent; against nothing, if it has none or that isn't here.
     ///

@@ -3,7 +3,7 @@
 //! A branch there moves as it would by a fast-forward: with its working state, which must be its
 //! HEAD's, in one transaction. So a push never changes under clients' feet what was not committed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use frond_db::inside::refs::{self, erased, format};
 use frond_db::inside::{
@@ -17,6 +17,7 @@ use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 use crate::adopt::Adoption;
 use crate::commit;
 use crate::history;
+use crate::history::walk::Walk;
 use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
@@ -154,7 +155,7 @@ impl Remote for DataRemote {
                     tag.put(transaction, database.repository_name())?;
                 }
             }
-            move_branch(database, transaction, update, new.contains(&update.new))?;
+            move_branch(database, transaction, update, &new)?;
             Ok(Outcome::Commit(()))
         })
     }
@@ -240,7 +241,7 @@ fn move_branch(
     database: &Repository,
     transaction: &mut Transaction,
     update: &RefUpdate,
-    is_new: bool,
+    new: &[ChunkHash],
 ) -> Result<(), Error> {
     let (name, engine) = (database.repository_name(), database.frond().engine());
     let store = &**engine.store();
@@ -275,9 +276,15 @@ fn move_branch(
     debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
     if !is_there {
         database.check_named(transaction, (None, &*update.branch), Some(update.new))?;
-    } else if !is_new {
+    } else {
         let act = (&*update.branch, BranchMove::FastForward);
-        database.check_move(transaction, act, (&before, &catalog))?;
+        if new.contains(&update.new) {
+            let is_any_known = || brings_known(database, &state, update.new, new);
+            let changed = || Ok(is_any_known()?.then_some((before, catalog)));
+            database.check_brought(transaction, act, changed)?;
+        } else {
+            database.check_move(transaction, act, (&before, &catalog))?;
+        }
     }
     let adoption = Adoption { head: catalog, before, after: catalog };
     state.adopt(engine, transaction, &adoption)?;
@@ -290,6 +297,24 @@ fn move_branch(
         name,
         &update.branch,
     )
+}
+
+/// Whether a push brings the branch commits that the database has already, besides `new` ones.
+fn brings_known(
+    database: &Repository,
+    state: &BranchState,
+    tip: ChunkHash,
+    new: &[ChunkHash],
+) -> Result<bool, Error> {
+    let new: BTreeSet<ChunkHash> = new.iter().copied().collect();
+    let head: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+    let mut walk = Walk::begin(database.frond().engine().store(), &[tip], &head, false)?;
+    while let Some((hash, _)) = walk.next()? {
+        if !new.contains(&hash) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Says that another client moved the branch first.

@@ -192,6 +192,8 @@ fn rules_hold_on_the_branches_that_they_name() {
         ruled.reset(None, true).unwrap();
         put(&ruled, "items", &item(2, 3)).unwrap();
         ruled.commit("dear", "").unwrap();
+        // What is below its own commits comes to it, too.
+        refused(ruled.rebase("main", &MergeRules::default()), Code::DocumentValidationFailure);
     }
     // Names that no pattern names; and one that comes to be named.
     main.create_branch("release/1/fix", None).unwrap();

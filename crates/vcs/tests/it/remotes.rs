@@ -81,7 +81,13 @@ fn a_push_passes_the_rules_of_the_policy() {
     };
     // Commits that were there before the policy, on another branch.
     local.create_branch("mine", Some("origin/side")).unwrap();
-    refused(&Repository::open(local.frond(), "shop@mine").unwrap(), "main");
+    let mine = Repository::open(local.frond(), "shop@mine").unwrap();
+    refused(&mine, "main");
+    // Nor below a commit that is right.
+    put(&mine, "things", &document! { "_id": 6_i32, "a": 6_i32 }).unwrap();
+    mine.commit("on top of it", "Eve").unwrap();
+    refused(&mine, "main");
+    mine.reset(Some("mine~1"), true).unwrap();
     put(&local, "things", &document! { "_id": 8_i32, "a": 88_i32 }).unwrap();
     local.commit("too much", "Eve").unwrap();
     refused(&local, "main");

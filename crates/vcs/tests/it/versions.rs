@@ -9,7 +9,7 @@ use frond_db::{
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
 use frond_testkit::SimDisk;
-use frond_vcs::{DiffDetail, DiffRequest, Repository};
+use frond_vcs::{CommitRequest, DiffDetail, DiffRequest, Repository};
 
 use super::{all, insert, merge, new, put, shop};
 
@@ -179,4 +179,43 @@ fn a_stream_does_not_pass_over_a_branch_that_came_back() {
     let mut after = watch(StreamStart::After(stream.token()));
     let error = count_events(&mut after).expect_err("all that came back is new");
     assert_eq!(error.code, Code::ChangeStreamHistoryLost);
+}
+
+/// Until a commit that is judged is a branch's, its working state may come to be what HEAD has: of
+/// these collections nothing is written down, and they are what they are all the same.
+#[test]
+fn what_went_back_to_head_while_a_commit_was_judged_stays_so() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "kept", &[thing(1)]);
+    insert(&main, "dropped", &[thing(2)]);
+    insert(&main, "old", &[thing(3)]);
+    main.commit("first", "").unwrap();
+    put(&main, "kept", &document! { "_id": 1_i32, "a": "changed" }).unwrap();
+    main.drop_collection("dropped").unwrap();
+    main.drop_collection("old").unwrap();
+    insert(&main, "new", &[thing(4)]);
+    insert(&main, "renamed", &[thing(5)]);
+    insert(&main, "written", &[thing(6)]);
+    let request = CommitRequest { message: Some("second".to_owned()), ..CommitRequest::default() };
+    let judged = main.commit_to_judge(&request).unwrap();
+    main.drop_collection("new").unwrap();
+    main.rename_collection("renamed", "other", false).unwrap();
+    main.restore_collection("kept", None).unwrap();
+    main.restore_collection("dropped", None).unwrap();
+    insert(&main, "written", &[thing(7)]);
+    let state = |database: &Repository| -> Vec<(String, Vec<DocumentBuf>)> {
+        let names = database.list_collections().unwrap().into_iter().map(|found| found.name);
+        names.map(|name| (name.clone(), all(database, &name))).collect()
+    };
+    let before = state(&main);
+    let committed = main.commit_judged(&judged).unwrap().id;
+    assert_eq!(state(&main), before);
+    let names = |database: &Repository| -> Vec<String> {
+        state(database).into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(names(&shop(&frond, &committed.to_string())), ["kept", "new", "renamed", "written"]);
+    assert_eq!(names(&main), ["dropped", "kept", "other", "written"]);
+    main.commit("third", "").expect("that is what changed since");
+    assert_eq!(state(&shop(&frond, "HEAD")), before);
 }

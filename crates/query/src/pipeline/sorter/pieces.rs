@@ -183,7 +183,8 @@ mod tests {
             let mut sorter = Sorter::new("test", resources, usize::MAX);
             for (place, key) in entries.by_ref().take(*length) {
                 let padding = "p".repeat(place % 97);
-                let document = frond_doc::document! { "place": place as i64, "p": padding };
+                let document =
+                    frond_doc::document! { "place": place as i64, "p": padding.as_str() };
                 sorter.add_view(key.as_ref(), document.view()).expect("there are files");
             }
             sorter.finish().expect("files are in memory")
