@@ -105,6 +105,8 @@ VERSION_MEGABYTES = 60
 STAGED_MEGABYTES = 18
 ATTEMPTS_MAX = 5
 INDEXED, INDEXED_LETTERS = 60_000, 1_000
+# What a member that was removed answers to `replSetGetStatus`.
+NOT_A_MEMBER = 93
 # What a member's log says.
 LETS_GO = "removed what a former leader left half-staged"
 DOUBTS, HAS_END = "the end of its log may be lost", "it has the end of its log again"
@@ -1282,14 +1284,16 @@ def await_removed(member):
     while True:
         try:
             with member.client() as client:
-                state = client.admin.command("replSetGetStatus")["myState"]
                 hello = client.admin.command("hello")
-                if state == 10 and not hello["secondary"] and not hello["isWritablePrimary"]:
-                    return
+                told = client.admin.command("replSetGetStatus")["members"]
+        except OperationFailure as error:
+            if error.code == NOT_A_MEMBER and not hello["secondary"] and not hello["isWritablePrimary"]:
+                return
+            told = error.details
         except PyMongoError:
-            state = None
+            told = None
         if time.monotonic() > deadline:
-            raise Wrong(f"{member.address} was removed, and is in state {state}")
+            raise Wrong(f"{member.address} was removed, and tells {told}")
         time.sleep(0.1)
 
 

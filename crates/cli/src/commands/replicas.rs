@@ -26,6 +26,7 @@ Exit code 3: a member is away, or none leads. Exit code 1: members differ.";
 
 const PRIMARY: &str = "PRIMARY";
 const NAMESPACE_NOT_FOUND: i64 = 26;
+const INVALID_REPLICA_SET_CONFIG: i64 = 93;
 /// A member that doesn't answer is given up after so long.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// A member that shows another state is asked again so often, so long after.
@@ -89,9 +90,7 @@ impl Replicas {
     /// [`Failure::Warned`] if one is away or none leads; [`Failure::Failed`] if members differ.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let server = server_of(&self.uri)?;
-        let mut member = Remote::connect(&server)?;
-        let backend: &mut dyn Backend = &mut member;
-        let status = backend.execute("admin", &document! { "replSetGetStatus": 1_i32 })?;
+        let status = status_of_set(&server)?;
         let rows = rows_of(status.view());
         self.print(terminal, text_of(status.view(), "set"), &rows)?;
         let differing = match self.compare {
@@ -280,6 +279,29 @@ fn compare_states<S: PartialEq, E>(
             (false, _) => return Ok(Outcome::Busy),
         }
     }
+}
+
+/// The status of the set, from the first server of those that were named which answers and is in it:
+/// one that was removed is passed over, as it is by drivers.
+fn status_of_set(server: &ServerUri) -> Result<DocumentBuf, Failure> {
+    let ask = |address: &String| {
+        let mut member = Remote::connect_to_member(address, server)?;
+        let backend: &mut dyn Backend = &mut member;
+        backend.execute("admin", &document! { "replSetGetStatus": 1_i32 })
+    };
+    let is_passed_over = |failure: &Failure| {
+        let removed = INVALID_REPLICA_SET_CONFIG;
+        matches!(failure, Failure::Lost(_))
+            || matches!(failure, Failure::Refused { code, .. } if *code == removed)
+    };
+    let mut status = ask(&server.address);
+    for address in &server.others {
+        if !status.as_ref().is_err_and(is_passed_over) {
+            break;
+        }
+        status = ask(address);
+    }
+    status
 }
 
 /// The members that `replSetGetStatus` reports.

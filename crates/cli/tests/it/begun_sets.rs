@@ -1,8 +1,9 @@
 //! Goal: servers that were started as mongod with a set's name wait for `replSetInitiate`, and take
 //! no writes until then; by it they become a replica set, alone or together, as programs that start
 //! sets for tests expect, and are one again later. None that is in a set already becomes a member,
-//! and none with another key; where one can't, all can begin anew. Method: processes on free ports
-//! of this machine.
+//! and none with another key; where one can't, all can begin anew. One that is removed knows nothing
+//! of the set any more, and `frond replicas` asks the next. Method: processes on free ports of this
+//! machine.
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
@@ -14,7 +15,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_server::{Client, ClientError};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Directory, command};
+use crate::{Directory, command, frond};
 
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(120);
 
@@ -152,6 +153,26 @@ fn set_again(server: &Mongod) -> Result<DocumentBuf, ClientError> {
     client.command("admin", command.view())
 }
 
+/// Has a leader leave a member out of its set.
+fn leave_out(leader: &Mongod, address: &str) -> Result<DocumentBuf, ClientError> {
+    let mut client = leader.client().unwrap();
+    let found = client.command("admin", document! { "replSetGetConfig": 1_i32 }.view())?;
+    let config = found.get("config").and_then(|config| config.as_document()).unwrap();
+    let version = config.get("version").and_then(|version| version.as_integer()).unwrap();
+    let members = config.get("members").and_then(|members| members.as_array()).unwrap();
+    let mut command = DocumentBuilder::new();
+    command.begin_document("replSetReconfig").append("_id", Value::String("many"));
+    command.append("version", Value::Int64(version + 1)).begin_array("members");
+    for member in members.iter() {
+        let host = member.as_document().and_then(|member| member.get("host"));
+        if host != Some(Value::String(address)) {
+            command.push(member);
+        }
+    }
+    command.end().end();
+    client.command("admin", command.build().view())
+}
+
 fn insert(server: &Mongod) -> Result<DocumentBuf, ClientError> {
     let mut command = DocumentBuilder::new();
     command.append("insert", Value::String("things")).begin_array("documents");
@@ -277,6 +298,32 @@ fn a_set_that_one_server_alone_has_noted_can_be_initiated() {
     initiate(&servers).unwrap();
     until(|| servers.iter().all(Mongod::is_of_two));
     until(|| servers.iter().any(|server| server.leads() && insert(server).is_ok()));
+}
+
+#[test]
+fn a_member_that_was_removed_knows_nothing_of_the_set() {
+    let servers = [(); 3].map(|()| Mongod::start(Directory::new(), free_port(), ""));
+    initiate_with(&servers, 1).unwrap();
+    until(|| servers.iter().any(Mongod::leads));
+    let removed = servers.iter().find(|server| !server.leads()).unwrap();
+    let removed_address = removed.address();
+    until(|| {
+        // It is refused where that is done already.
+        let leader = servers.iter().find(|server| server.leads());
+        let _ = leader.map(|leader| leave_out(leader, &removed_address));
+        let mut client = removed.client().unwrap();
+        let status = client.command("admin", document! { "replSetGetStatus": 1_i32 }.view());
+        matches!(status, Err(ClientError::Command { code: 93, .. }))
+    });
+    let others = servers.iter().map(Mongod::address).filter(|it| *it != removed_address);
+    let others = others.collect::<Vec<_>>().join(",");
+    let directory = Directory::new();
+    let line = format!("replicas --uri mongodb://{removed_address},{others}/?replicaSet=many");
+    until(|| {
+        let listed = frond(&directory, &line);
+        assert!(!listed.out.contains("REMOVED"), "{listed:?}");
+        listed.code == 0 && listed.out.contains("2 members")
+    });
 }
 
 #[test]

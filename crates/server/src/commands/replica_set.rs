@@ -96,7 +96,7 @@ pub fn append_optime(answer: &mut DocumentBuilder, name: &str, time: Timestamp, 
 }
 
 /// Answers with the members' states, as each has reported: a leader knows also how far each holds
-/// its log.
+/// its log. One that isn't in the set (any more) knows nothing of them.
 pub fn status(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["initialSync"]);
@@ -105,6 +105,11 @@ pub fn status(request: &Request<'_>) -> Answer {
     check_initiated(server)?;
     let time = server.operation_time();
     let standing = SetDescription::of(server);
+    let own_state = standing.own_state(server);
+    if own_state == State::Removed {
+        let message = "Our replica set config is invalid or we are not a member of it";
+        return Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
+    }
     let own = &*server.member.host;
     let count = i32::try_from(standing.members.voter_count()).unwrap_or(i32::MAX);
     let majority = count / 2 + 1;
@@ -112,7 +117,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     answer
         .append("set", Value::String(&server.member.set))
         .append("date", Value::DateTime(server.frond.now_millis()))
-        .append("myState", Value::Int32(standing.own_state(server) as i32))
+        .append("myState", Value::Int32(own_state as i32))
         .append("term", Value::Int64(standing.term))
         .append("syncSourceHost", Value::String(""))
         .append("syncSourceId", Value::Int32(-1))
