@@ -20,6 +20,8 @@ pub const NAMESPACE_NOT_FOUND: i64 = 26;
 /// The code of most commands for a version that isn't there, and how their messages begin.
 const BAD_VALUE: i64 = 2;
 const NO_VERSION: &str = "no branch or revision ";
+const AS_DOCUMENT: &str = "; documents stand behind --, as in  frond log shop -- items/17; frond \
+                           branch DATABASE lists branches";
 const AS_DATE: &str = "; where a branch was by a date is main@{yesterday}, main@{2026-11-20}";
 /// What such an error names, and where to look for those there are.
 const LISTED: &[(&str, &str)] = &[
@@ -40,6 +42,10 @@ const LISTED: &[(&str, &str)] = &[
 const INVALID_NAMESPACE: i64 = 73;
 const APART: &str = "; a collection is named apart from its database: frond diff shop -c items, \
                      frond blame shop items/1";
+
+/// The code of a conflict that isn't there.
+const NO_SUCH_KEY: i64 = 4;
+const CONFLICTS: &str = "; frond conflicts DATABASE lists them, each with its id";
 
 /// The code of what there is already.
 const NAMESPACE_EXISTS: i64 = 48;
@@ -186,6 +192,12 @@ fn where_to_look(message: &str) -> &'static str {
     found.map_or("", |(_, hint)| hint)
 }
 
+/// Whether what isn't a version looks like a document: `items/17`.
+fn names_a_document(message: &str) -> bool {
+    let version = message.strip_prefix(NO_VERSION).and_then(|rest| rest.rsplit_once(" in "));
+    version.is_some_and(|(version, _)| version.contains('/'))
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -198,11 +210,13 @@ impl fmt::Display for Failure {
                 f.write_str(match *code {
                     OUT_OF_DISK_SPACE => FULL,
                     NAMESPACE_NOT_FOUND => where_to_look(message),
+                    BAD_VALUE if names_a_document(message) => AS_DOCUMENT,
                     BAD_VALUE if message.starts_with(NO_VERSION) => where_to_look(message),
                     NAMESPACE_EXISTS => {
                         let taken = TAKEN.iter().find(|(named, _)| message.starts_with(named));
                         taken.map_or("", |(_, advice)| advice)
                     }
+                    NO_SUCH_KEY if message.starts_with("no conflict ") => CONFLICTS,
                     INVALID_NAMESPACE if message.ends_with("' is not allowed") => APART,
                     UNAUTHORIZED if message.starts_with("not authorized") => RIGHTS,
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,

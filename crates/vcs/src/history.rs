@@ -88,9 +88,12 @@ impl Repository {
             }
             None => None,
         };
-        let message = match started {
-            Some(from) => format!("{from} of {name} has no commit by then: {text}"),
-            None => format!("no branch or revision {text} in {name}"),
+        let message = match (started, head) {
+            (Some(from), _) => format!("{from} of {name} has no commit by then: {text}"),
+            (None, Head::Branch(branch)) if text == history::HEAD => {
+                format!("{branch} of {name} has no commit yet")
+            }
+            (None, _) => format!("no branch or revision {text} in {name}"),
         };
         Err(Error::invalid(Code::BadValue, message))
     }

@@ -94,8 +94,10 @@ impl Erase {
         if !self.yes {
             print(terminal, "would be", dry.view())?;
             if !self.confirmed(terminal)? {
-                writeln!(terminal, "nothing was erased")?;
-                return backend.close();
+                backend.close()?;
+                return Err(Failure::failed(
+                    "nothing was erased: the name wasn't typed; --yes goes on without asking",
+                ));
             }
         }
         let answer = backend.execute(&self.database, &self.command(false)?)?;

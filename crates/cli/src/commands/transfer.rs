@@ -90,7 +90,10 @@ impl Connection {
                      it (frond serve --remote-listen HOST:PORT) and use http://HOST:PORT/DATABASE"
                 ));
             }
-            Failure::failed(format!("{place}: {message}"))
+            match message.starts_with(place) {
+                true => Failure::failed(message),
+                false => Failure::failed(format!("{place}: {message}")),
+            }
         })
     }
 }

@@ -276,18 +276,28 @@ fn errors_say_where_to_look_for_what_there_is() {
         ("restore shop items/1", "a document is items --id 1"),
         ("merge shop nope", "frond branch DATABASE lists the branches, frond tag"),
         ("log shop nope", "frond branch DATABASE lists the branches, frond tag"),
+        ("log shop items/1", "documents stand behind --"),
         ("branch typo --delete new", "frond branch DATABASE --delete BRANCH deletes one"),
         ("branch typo new", "frond ls lists databases"),
     ] {
         let ran = frond(&directory, line);
         assert!(ran.code > 0 && ran.err.contains(hint), "{line}: {ran:?}");
     }
+    let error = frond(&directory, "clone http://127.0.0.1:9 copy").fails(1);
+    assert_eq!(error.matches("http://127.0.0.1:9").count(), 1, "{error}");
     // The one that only shells call isn't suggested.
     let error = frond(&directory, "nope").fails(2);
     assert!(error.contains("'nope'") && !error.contains("complete"), "{error}");
     assert!(frond(&directory, "complet").fails(2).contains("'completions'"));
     let shown = frond(&directory, "show shop@{now}").ok();
     assert!(shown.contains("items") && shown.contains("  + {\"_id\":1}\n"), "{shown}");
+    let error = frond_with(&directory, "erase shop items --id 1", "shp\n").fails(1);
+    assert!(error.contains("nothing was erased"), "{error}");
+    frond(&directory, "undo shop").ok();
+    for line in ["tag shop v1", "reset shop"] {
+        let error = frond(&directory, line).fails(1);
+        assert_eq!(error, "frond: main of shop has no commit yet\n", "{line}");
+    }
 }
 
 #[test]

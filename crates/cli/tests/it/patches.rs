@@ -60,7 +60,8 @@ fn a_patch_applies_elsewhere() {
     assert_eq!(store(&directory, "branch store").lines().count(), 1);
     assert!(store(&directory, "status store").contains("Nothing to commit"));
     // A second time there is nothing left to do, and nothing is left behind.
-    frond(&directory, "apply store cheaper.patch --data other").fails(1);
+    let again = frond(&directory, "apply store cheaper.patch --data other").fails(1);
+    assert!(again.contains("nothing to apply: main has it already"), "{again}");
     assert_eq!(store(&directory, "branch store").lines().count(), 1);
     assert_eq!(store(&directory, "export -d store -c items"), expected);
 }
@@ -105,6 +106,9 @@ fn a_conflicting_patch_waits_as_a_merge_does() {
     for side in ["base    30", "ours    40", "theirs  25"] {
         assert!(conflicts.contains(side), "{conflicts}");
     }
+    // By the document's id, which isn't the conflict's.
+    let error = frond(&directory, "resolve store 1 --theirs --data other").fails(1);
+    assert!(error.contains("frond conflicts DATABASE lists them"), "{error}");
     store(&directory, "resolve store --all --theirs");
     store(&directory, "merge store --continue");
     assert!(store(&directory, "export -d store -c items").contains("\"lamp\",\"price\":25"));

@@ -35,6 +35,8 @@ const BATCH_DOCUMENTS: usize = 1_000;
 const BATCH_BYTES: usize = 8 << 20;
 /// The code of a collection, or an index, that isn't there.
 const NOT_FOUND: [i64; 2] = [26, 27];
+/// The code of a pick that would change nothing.
+const NO_PROGRESS_MADE: i64 = 82;
 
 /// Apply a patch to a branch
 #[derive(clap::Args)]
@@ -103,10 +105,21 @@ impl Apply {
             branch.remove(&mut *backend)?;
             return Err(failure);
         }
-        let answer = backend.execute(&self.database, &pick.build());
+        let answer = backend.execute(&self.database, &pick.build()).map_err(of_patch);
         branch.remove(&mut *backend)?;
         let how = OutcomeDisplay { as_json: self.as_json, print: merge::print };
         merge::finish(backend, terminal, &self.database, answer, how)
+    }
+}
+
+/// A failure of the pick by which a patch is applied, as one of the patch.
+fn of_patch(failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused { code: NO_PROGRESS_MADE, message, answer } => {
+            let message = message.replace("cherry-pick", "apply");
+            Failure::Refused { code: NO_PROGRESS_MADE, message, answer }
+        }
+        other => other,
     }
 }
 
