@@ -18,7 +18,8 @@
 //! - [`mcp`]: an agent's session, by the protocol's messages;
 //! - [`output_forms`]: output as JSON, manual pages, completions;
 //! - `scripts`: clients' JavaScript has processes of its own;
-//! - [`maintenance`]: damage is found.
+//! - [`maintenance`]: damage is found;
+//! - `memory`: the static program's memory functions.
 
 mod begun_sets;
 mod bisect;
@@ -30,6 +31,8 @@ mod imports;
 mod long_history;
 mod maintenance;
 mod mcp;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod memory;
 mod output_forms;
 mod passwords;
 mod patches;
