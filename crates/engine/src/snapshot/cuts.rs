@@ -27,17 +27,19 @@ pub(super) fn of_several(
     let mut ends = Vec::new();
     for (tree, entries) in trees {
         let entries = u128::from(*entries);
-        let lengths = (LENGTHS_A_PART * count * entries).div_ceil(total.max(1)).max(1);
+        let lengths = (LENGTHS_A_PART * count * entries).div_ceil(total.max(1)) + 1;
         let pieces = tree.split(store, bounds, usize::try_from(lengths).unwrap_or(usize::MAX))?;
         let length = entries / pieces.len().max(1) as u128;
         ends.extend(pieces.into_iter().skip(1).filter_map(|it| Some((it.start?, length))));
     }
     ends.sort();
+    // The last length of each tree has no end here.
+    let counted: u128 = ends.iter().map(|(_, length)| *length).sum();
     let (mut parts, mut start) = (Vec::new(), bounds.start.clone());
     let mut before = 0;
     for (key, length) in ends {
         before += length;
-        let share = total * (parts.len() as u128 + 1) / count;
+        let share = counted * (parts.len() as u128 + 1) / count;
         if share <= before && start.as_ref() != Some(&key) && (parts.len() as u128) + 1 < count {
             parts.push(Bounds { start: start.replace(key.clone()), end: Some(key) });
         }

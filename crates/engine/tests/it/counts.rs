@@ -223,7 +223,7 @@ fn a_range_is_cut_evenly_whatever_its_entries_lie_in() {
             for part in &parts {
                 let entries = snapshot.count_range(tree, part).unwrap();
                 // What is in memtables isn't looked at.
-                let most = all / count as u64 * 3 / 2 + 150;
+                let most = all / count as u64 * 2 + 150;
                 assert!(entries <= most, "{entries} of {all} in one of {count} parts");
             }
         }

@@ -408,7 +408,7 @@ mod tests {
             let workers = dividing(count);
             let (taken, ahead) = (Mutex::new(0), count * AHEAD_A_WORKER);
             let parts: Vec<usize> = (0..count * 9).collect();
-            let work = |part| {
+            let work = |part: usize| {
                 assert!(part < *lock(&taken) + ahead, "{part}");
                 // The first lets the others come as far as they may.
                 let from = steady_now();
