@@ -1,7 +1,7 @@
 //! Makes the automatic commits of commit policies: each database's by itself.
 //!
-//! 1. Once a second the sweep asks which commits are due ([`AutomaticCommits::begin`]). Those of one
-//!    database are made one after the other on a thread of their own, up to
+//! 1. Once a second the sweep asks which commits are due ([`AutomaticCommits::begin`]). Those of
+//!    one database are made one after the other on a thread of their own, up to
 //!    [`AUTOMATIC_COMMITS_MAX`] databases at once: a rule that is slow holds up its own database
 //!    alone. While a database's are made no more of it begin; they stay due.
 //! 2. Each is an operation: `currentOp` lists it, `killOp` ends it, and so does the server's stop,

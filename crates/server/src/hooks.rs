@@ -8,8 +8,8 @@
 //!    JSON, and in its environment. A file `NAME.url` names an address to which the same is sent
 //!    (`http` only).
 //! 2. A hook that runs before may refuse: another exit code than 0, another status than 2xx. So
-//!    does what can't be run, or takes longer than [`TIME_MAX`]: it is ended then, and so it is when
-//!    its command has no time left, is killed or stopped. A hook that runs after only reports.
+//!    does what can't be run, or takes longer than [`TIME_MAX`]: it is ended then, and so it is
+//!    when its command has no time left, is killed or stopped. A hook that runs after only reports.
 //! 3. Only users who may write to the directory set hooks; no command does. A file that others may
 //!    write to is refused, and is another's.
 //! 4. Text that a client sends never becomes a word of a command line.

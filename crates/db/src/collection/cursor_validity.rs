@@ -3,7 +3,8 @@
 //! A cursor reads one snapshot and could be read to its end whatever happens meanwhile. MongoDB
 //! ends it (175) once its collection was dropped or renamed, or an index by which it finds its
 //! documents was dropped, and applications rely on that. So `$out` ends it, which there renames a
-//! collection onto its target; and a branch that is deleted or renamed is what a dropped database is.
+//! collection onto its target; and a branch that is deleted or renamed ends it as a dropped
+//! database does.
 //!
 //! 1. A directory counts such changes, of all its collections ([`Frond::definitions_changed`]).
 //! 2. Before each document a cursor compares the count with the one when it began: an atomic load.

@@ -70,9 +70,9 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
 }
 
-/// Merges, between the hooks, which get the merged version and the message that was given. `version`
-/// is what is merged in; without one, a merge goes on that waits. Where a hook judges, just what it
-/// judged is merged.
+/// Merges, between the hooks, which get the merged version and the message that was given.
+/// `version` is what is merged in; without one, a merge goes on that waits. Where a hook judges,
+/// just what it judged is merged.
 ///
 /// # Errors
 /// A refusal of the hook before it; as `merge`, and as [`outcome`].

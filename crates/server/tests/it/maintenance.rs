@@ -253,8 +253,8 @@ fn no_client_makes_the_first_user_where_the_localhost_exception_is_off() {
     assert_eq!(server.client().code("admin", create), 0);
 }
 
-/// A collection at a slow pace may take hours. Another one, which waits for its turn, ends in its own
-/// time, and the slow one when it is killed.
+/// A collection at a slow pace may take hours. Another one, which waits for its turn, ends in its
+/// own time, and the slow one when it is killed.
 #[test]
 fn a_collection_that_waits_for_another_ends_in_its_time() {
     let server = Running::start();

@@ -11,8 +11,8 @@
 //!    once.
 //!
 //! A branch with nothing to commit, or a merge that waits, is left alone until it is written again.
-//! A commit that a rule of the policy refuses, or that is interrupted, is tried again after the next
-//! write, and reported.
+//! A commit that a rule of the policy refuses, or that is interrupted, is tried again after the
+//! next write, and reported.
 
 use std::time::Duration;
 
