@@ -230,8 +230,7 @@ impl Repository {
             };
             let catalog = state.working_catalog(engine, transaction.snapshot())?;
             if let Some(judged) = judged {
-                judged.check(&state)?;
-                judged.check_working(branch, &catalog)?;
+                judged.check_waiting(&state, merge, &catalog)?;
             }
             let (conflicts, theirs) = {
                 let reader = Reader::within(engine, transaction);

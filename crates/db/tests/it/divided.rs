@@ -622,7 +622,7 @@ fn much_is_divided_too() {
     let long = "{'$group': {'_id': '$g', 'n': {'$max': '$n'}, 'long': {'$max': '$pad'}}}";
     for (least, pipeline) in [
         (1, seven("{'$stdDevSamp': '$p'}")),
-        (1, seven("{'$covariancePop': ['$p', '$_id']}")),
+        (1, seven("{'$stdDevPop': {'$multiply': ['$p', '$_id']}}")),
         (1, seven("{'$avg': {'$toDecimal': '$p'}}")),
         (2, format!("[{windows}, {long}]")),
     ] {

@@ -577,7 +577,11 @@ fn expressions_find_documents_by_an_index() {
         ("{'$eq': ['$a', '$$list']}", false),
         ("{'$eq': ['$n.x', '$$list']}", false),
         ("{'$eq': ['$a', '$_id']}", false),
-        ("{'$or': [{'$eq': ['$a', 3]}, {'$eq': ['$a', 4]}]}", false),
+        ("{'$or': [{'$eq': ['$a', 3]}, {'$eq': ['$a', 4]}]}", true),
+        ("{'$in': ['$a', [3, 4]]}", true),
+        ("{'$in': ['$a', '$$list']}", false),
+        ("{'$or': [{'$eq': ['$a', 3]}, {'$eq': ['$b', 4]}]}", false),
+        ("{'$or': [{'$eq': ['$a', 3]}, {'$eq': ['$a', null]}]}", false),
         ("{'$not': {'$eq': ['$a', 3]}}", false),
         ("{'$ne': ['$a', 3]}", false),
     ] {

@@ -1,11 +1,11 @@
-//! A merge that is judged first, by a hook that may take seconds: what it was asked about is merged,
-//! or nothing.
+//! A merge that is judged first, by a hook that may take seconds: what it was asked about is
+//! merged, or nothing.
 //!
 //! 1. [`Repository::merge_to_judge`] notes the commit that comes in, and where the branch is: its
 //!    HEAD, the merge that waits, and, of one that is to be continued, the working state that would
 //!    become the commit.
-//! 2. The transaction that merges compares ([`JudgedMerge::check`]). It merges the commit that was
-//!    noted, wherever the branch that was named has moved to.
+//! 2. The transaction that merges compares. It merges the commit that was noted, wherever the
+//!    branch that was named has moved to.
 //!
 //! What isn't committed when a merge begins is committed first, and no hook judges that: so it may
 //! change meanwhile.
@@ -49,14 +49,20 @@ impl JudgedMerge {
         }
     }
 
-    /// Refuses to end a merge with another working state than there was.
+    /// Refuses to go on with a merge that isn't as it was, or has another working state.
     ///
     /// # Errors
     /// `ConflictingOperationInProgress` (117).
-    pub(super) fn check_working(&self, branch: &str, working: &Tree) -> Result<(), Error> {
-        match self.working.is_none_or(|judged| judged == working.root) {
+    pub(super) fn check_waiting(
+        &self,
+        state: &BranchState,
+        merge: &MergeState,
+        working: &Tree,
+    ) -> Result<(), Error> {
+        let is_it = (state.at, Some(merge)) == (self.at, self.merging.as_ref());
+        match is_it && self.working.is_none_or(|judged| judged == working.root) {
             true => Ok(()),
-            false => Err(moved(branch)),
+            false => Err(moved(&state.branch)),
         }
     }
 }

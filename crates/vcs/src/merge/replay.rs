@@ -349,6 +349,16 @@ pub(crate) enum Resume<'a> {
     Skip,
 }
 
+impl Resume<'_> {
+    /// Refuses what isn't as it was judged.
+    fn check(self, state: &BranchState, merge: &MergeState, working: &Tree) -> Result<(), Error> {
+        match self {
+            Resume::Continue(Some(judged)) => judged.check_waiting(state, merge, working),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Repository {
     /// Goes on with a pick, a revert or a rebase that waits.
     ///
@@ -360,17 +370,13 @@ impl Repository {
         message: Option<&str>,
         author: Option<&str>,
     ) -> Result<(MergeOutcome, Vec<String>), Error> {
-        let branch = self.writable_branch()?;
-        let name = self.repository_name();
+        let (branch, name) = (self.writable_branch()?, self.repository_name());
         let engine = self.frond().engine();
         let mut replayed = self.replace_working_state(branch, |transaction| {
             let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let remembered = match resume {
                 Resume::Skip => waiting::remember(engine, transaction, &state)?,
-                Resume::Continue(judged) => {
-                    judged.map_or(Ok(()), |judged| judged.check(&state))?;
-                    None
-                }
+                Resume::Continue(_) => None,
             };
             let Some(merge) = state.merging.take().filter(|merge| merge.kind.is_replay()) else {
                 return Err(conflict::no_merge(branch));
@@ -388,15 +394,13 @@ impl Repository {
                 (Resume::Continue(_), Some(_)) => state.clean_catalog(engine, transaction)?,
                 _ => state.working_catalog(engine, transaction.snapshot())?,
             };
+            resume.check(&state, &merge, &working)?;
             let (before, skipped) = match resume {
                 Resume::Skip => {
                     let before = Tree { root: merge.before, format: working.format };
                     (before, Some(SkippedStep { merge: &merge, remembered }))
                 }
-                Resume::Continue(judged) => {
-                    judged.map_or(Ok(()), |judged| judged.check_working(branch, &working))?;
-                    (self.without_merge(&merge, working)?.catalog, None)
-                }
+                Resume::Continue(_) => (self.without_merge(&merge, working)?.catalog, None),
             };
             let replay = Replay {
                 database: self,

@@ -16,7 +16,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::backend::Backend;
 use crate::commands::{commit, log, merge};
@@ -58,15 +58,7 @@ impl Undo {
         let found = self.find(&mut *backend, user, since)?;
         let (mut is_any, mut left) = (false, Vec::new());
         for Found { id, message, is_merge } in &found {
-            let mut revert = DocumentBuilder::new();
-            revert.append("frondRevert", Value::Int32(1)).append("target", Value::String(id));
-            if *is_merge {
-                revert.append("parent", Value::Int32(0));
-            }
-            if let Some(author) = self.author.of(&self.target) {
-                revert.append("author", Value::String(&author));
-            }
-            let done = backend.execute(&self.database, &revert.build());
+            let done = backend.execute(&self.database, &self.revert(id, *is_merge));
             match &done {
                 // Most merges hold no decision.
                 Err(Failure::Refused { code: NO_PROGRESS_MADE, .. }) if *is_merge => continue,
@@ -105,15 +97,27 @@ impl Undo {
         }
         terminal.finish()?;
         backend.close()?;
-        match (left.is_empty(), is_any) {
-            (false, _) => {
-                Err(Failure::failed(format!("not taken back: merge {}", left.join("; merge "))))
-            }
-            (true, false) => Err(Failure::failed(format!(
-                "no commit by {user} since {since} is left to take back"
-            ))),
-            (true, true) => Ok(()),
+        if !left.is_empty() {
+            return Err(Failure::failed(format!(
+                "not taken back: merge {}",
+                left.join("; merge ")
+            )));
         }
+        let nothing = || format!("no commit by {user} since {since} is left to take back");
+        if is_any { Ok(()) } else { Err(Failure::failed(nothing())) }
+    }
+
+    /// The command that takes a commit back; of a merge, what was decided.
+    fn revert(&self, id: &str, is_merge: bool) -> DocumentBuf {
+        let mut revert = DocumentBuilder::new();
+        revert.append("frondRevert", Value::Int32(1)).append("target", Value::String(id));
+        if is_merge {
+            revert.append("parent", Value::Int32(0));
+        }
+        if let Some(author) = self.author.of(&self.target) {
+            revert.append("author", Value::String(&author));
+        }
+        revert.build()
     }
 
     /// The author's commits that aren't taken back, newest first.

@@ -111,6 +111,7 @@ impl World {
         self.act(after, Durability::Synced, |frond| {
             Repository::open(frond, repository)?.delete_branch(short, true)
         })?;
+        self.replace_held(&branch, None);
         self.undo_by_chance(&branch)
     }
 
