@@ -147,8 +147,9 @@ mod tests {
             let begun = Instant::now();
             let half = Duration::from_millis(500);
             let done = match run((&file, "pre-commit"), &facts, half, &Interrupt::default()) {
+                Ok(()) => Ok(()),
                 Err(HookFailure::Refused(what)) => Err(what),
-                done => Ok(done.expect("nothing interrupts it")),
+                Err(other) => panic!("nothing interrupts it: {other:?}"),
             };
             assert_eq!(done, expected.map_err(str::to_owned), "{script}");
             assert!(begun.elapsed() < Duration::from_secs(10), "{script}");
