@@ -687,7 +687,9 @@ def run(set_, options):
 def compare_members(set_, options):
     """The command that compares members says that all hold the same, and which one is away."""
     login = "".join(f"{quote(it)}{end}" for it, end in zip(set_.login.values(), ":@"))
-    uri = set_.uri.replace("mongodb://", f"mongodb://{login}")
+    # Those that are members now: of those of the beginning some may have been removed.
+    addresses = ",".join(member.address for member in set_.members)
+    uri = f"mongodb://{login}{addresses}/?{set_.uri.partition('?')[2]}"
 
     def told(*more):
         command = [os.path.abspath(options.frond), "replicas", "--uri", uri, *more]

@@ -93,7 +93,7 @@ const CRATES: &[Walls] = &[
         name: "db",
         rooms: "spill error request_profile commit_id date interrupt name definition timeseries large system session event rewritten tail \
                 schema clock \
-                uncommitted_writes contention frond transact transaction reader pressure access refs fence retry time \
+                uncommitted_writes contention ended_cursors frond transact transaction reader pressure access refs fence retry time \
                 database read_point hook \
                 catalog collection changes expire set open api inside golden",
         gate: None,
@@ -123,7 +123,7 @@ const CRATES: &[Walls] = &[
                 common_fields default_concerns scram chance cluster_time fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations lent_connections waiting answer_memory remote_opener cursors \
                 log_file log replica client line_remote audit_log drain snapshot_window profiler hooks shared held_commits health audit logins authorization \
-                transactions sweep governor request commands reference concerns member dispatch \
+                transactions automatic_commits sweep governor request commands reference concerns member dispatch \
                 in_process connection metrics console listener private router",
         gate: None,
         upward: 0,
@@ -131,7 +131,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "cli",
-        rooms: "plain_text notice failure allocator panics text_file output pager terminal output_file input directory backend arguments \
+        rooms: "plain_text notice failure allocator panics text_file output pager terminal json_list output_file input directory backend arguments \
                 commands other_tools bin",
         gate: None,
         upward: 0,

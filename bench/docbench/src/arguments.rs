@@ -127,9 +127,9 @@ pub struct Run {
     #[arg(long, default_value_t = 20_261_121)]
     seed: u64,
     /// A number in place of the scale's own: cache-mb, delay-us (what each way over the network
-    /// takes: to servers that are started, and between those of a set), ycsb.records, .clients-max, .clients-shown
-    /// and .connections, indexed-insert.documents, .seconds and .cache-mb,
-    /// tpcc.warehouses, tpcc.clients=1+8+32, tpcc.seconds
+    /// takes: to servers that are started, and between those of a set), ycsb.records,
+    /// .clients-max, .clients-shown and .connections, indexed-insert.documents, .seconds and
+    /// .cache-mb, tpcc.warehouses, tpcc.clients=1+8+32, tpcc.seconds
     #[arg(long, value_name = "NAME=NUMBER", value_parser = pair)]
     set: Vec<(String, String)>,
     /// Measure targets too that don't sync each write

@@ -16,6 +16,7 @@ mod commands;
 mod directory;
 mod failure;
 mod input;
+mod json_list;
 mod notice;
 mod other_tools;
 mod output;

@@ -20,7 +20,7 @@ use std::sync::{PoisonError, RwLock};
 const PLACES_MAX: usize = 10_000;
 
 /// A branch of a database, and a collection of it unless all are meant.
-type Place = (String, String, Option<String>);
+type Subject = (String, String, Option<String>);
 
 /// The numbers before which cursors have ended.
 ///
@@ -30,7 +30,7 @@ pub(crate) struct EndedCursors(RwLock<Ended>);
 
 #[derive(Default)]
 struct Ended {
-    places: HashMap<Place, u64>,
+    places: HashMap<Subject, u64>,
     /// Before it all have.
     all: u64,
 }

@@ -11,8 +11,9 @@ use crate::commands::decorations::Decorations;
 use crate::commands::diff;
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
+use crate::json_list::JsonList;
 use crate::notice::print;
-use crate::output::{JsonList, array_of, date, date_of, plain, text_of};
+use crate::output::{array_of, date, date_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// The number of letters of a commit's id that a short line shows: enough to name it.

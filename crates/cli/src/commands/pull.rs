@@ -75,7 +75,7 @@ impl Pull {
             .fetch_to_merge(&self.remote, &*remote, branch, request, show)
             .map_err(failure)?;
         progress.end();
-        // Nobody else has the directory open: what is judged is what is merged.
+        // No other process has the directory open: what is judged is what is merged.
         occasion.facts.push(("mergeInId", request.merge_in.clone()));
         opened.hooks().before(&occasion)?;
         let outcome = database.merge(&request).map_err(failure)?;

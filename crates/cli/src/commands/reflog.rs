@@ -8,9 +8,8 @@ use crate::arguments::Target;
 use crate::backend::Backend;
 use crate::commands::log::{parse_date, stage};
 use crate::failure::Failure;
-use crate::output::{
-    JsonList, answer_json, array_of, count_of, counted, date, documents_of, plain, text_of,
-};
+use crate::json_list::JsonList;
+use crate::output::{answer_json, array_of, count_of, counted, date, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\

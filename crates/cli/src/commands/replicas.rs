@@ -281,8 +281,8 @@ fn compare_states<S: PartialEq, E>(
     }
 }
 
-/// The status of the set, from the first server of those that were named which answers and is in it:
-/// one that was removed is passed over, as it is by drivers.
+/// The status of the set, from the first server of those that were named which answers and is in
+/// it: one that was removed is passed over, as it is by drivers.
 fn status_of_set(server: &ServerUri) -> Result<DocumentBuf, Failure> {
     let ask = |address: &String| {
         let mut member = Remote::connect_to_member(address, server)?;

@@ -1,9 +1,9 @@
 //! Goal: servers that were started as mongod with a set's name wait for `replSetInitiate`, and take
 //! no writes until then; by it they become a replica set, alone or together, as programs that start
 //! sets for tests expect, and are one again later. None that is in a set already becomes a member,
-//! and none with another key; where one can't, all can begin anew. One that is removed knows nothing
-//! of the set any more, and `frond replicas` asks the next. Method: processes on free ports of this
-//! machine.
+//! and none with another key; where one can't, all can begin anew. One that is removed knows
+//! nothing of the set any more, and `frond replicas` asks the next. Method: processes on free ports
+//! of this machine.
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};

@@ -112,7 +112,7 @@ fn an_authors_revert_is_taken_back() {
 /// what was written meanwhile. What others brought by it stays, and a merge that decided nothing is
 /// nothing to take back.
 #[test]
-fn what_was_decided_in_a_merge_is_taken_back() {
+fn decisions_of_a_merge_are_taken_back() {
     let directory = Directory::new();
     let import = |name: &str, how: &str, documents: &str| {
         let line = format!("import -d {name} -c items {how}");

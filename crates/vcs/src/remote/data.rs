@@ -235,8 +235,7 @@ pub(crate) fn register(
     Ok(())
 }
 
-/// Moves the branch. Where the commit isn't new here, and so wasn't checked by the commit policy's
-/// rules, what it changes on the branch is.
+/// Moves the branch, if the policy's rules let it.
 fn move_branch(
     database: &Repository,
     transaction: &mut Transaction,
@@ -274,17 +273,10 @@ fn move_branch(
     }
     let catalog: Tree = history::load(store, update.new)?.catalog;
     debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
-    if !is_there {
-        database.check_named(transaction, (None, &*update.branch), Some(update.new))?;
+    if is_there {
+        check_rules(database, transaction, &state, (update, new), (before, catalog))?;
     } else {
-        let act = (&*update.branch, BranchMove::FastForward);
-        if new.contains(&update.new) {
-            let is_any_known = || brings_known(database, &state, update.new, new);
-            let changed = || Ok(is_any_known()?.then_some((before, catalog)));
-            database.check_brought(transaction, act, changed)?;
-        } else {
-            database.check_move(transaction, act, (&before, &catalog))?;
-        }
+        database.check_named(transaction, (None, &*update.branch), Some(update.new))?;
     }
     let adoption = Adoption { head: catalog, before, after: catalog };
     state.adopt(engine, transaction, &adoption)?;
@@ -297,6 +289,26 @@ fn move_branch(
         name,
         &update.branch,
     )
+}
+
+/// Checks what a push changes on a branch by the commit policy's rules, as far as it isn't of new
+/// commits, which were checked one by one.
+fn check_rules(
+    database: &Repository,
+    transaction: &mut Transaction,
+    state: &BranchState,
+    (update, new): (&RefUpdate, &[ChunkHash]),
+    (before, catalog): (Tree, Tree),
+) -> Result<(), Error> {
+    let act = (&*update.branch, BranchMove::FastForward);
+    if !new.contains(&update.new) {
+        return database.check_move(transaction, act, (&before, &catalog));
+    }
+    let changed = || {
+        let is_any_known = brings_known(database, state, update.new, new)?;
+        Ok(is_any_known.then_some((before, catalog)))
+    };
+    database.check_brought(transaction, act, changed)
 }
 
 /// Whether a push brings the branch commits that the database has already, besides `new` ones.

@@ -1,9 +1,9 @@
 //! A network that takes time: a process of this program between servers and all who connect to
 //! them.
 //!
-//! It passes on what it gets after the delay, in order, however much is under way: latency is added,
-//! and no bandwidth taken. As the delay is the same for all, what comes first is due first: one
-//! thread waits for all, to some tens of microseconds.
+//! It passes on what it gets after the delay, in order, however much is under way: latency is
+//! added, and no bandwidth taken. As the delay is the same for all, what comes first is due first:
+//! one thread waits for all, to some tens of microseconds.
 
 use std::io;
 use std::process::{Command, ExitCode};
@@ -22,8 +22,8 @@ use crate::targets::managed::{Server, free_port};
 
 const READ_BYTES: usize = 64 << 10;
 
-/// Answers a server that listens on `port` of loopback, and the port to reach it by: through a relay
-/// if the network is to take time.
+/// Answers a server that listens on `port` of loopback, and the port to reach it by: through a
+/// relay if the network is to take time.
 pub fn reached(
     server: Server,
     port: u16,
