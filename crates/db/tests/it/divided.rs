@@ -579,17 +579,24 @@ fn stages_are_run_by_rounds() {
         (2, format!("[{windows}, {{'$set': {{'m': 1}}}}, {{'$sort': {{'n': 1, '_id': 1}}}}]")),
         (3, format!("[{windows}, {}, {{'$count': 'all'}}]", windows.replace("'n'", "'o'"))),
     ] {
-        let run = || aggregate(&shop, Some("things"), &pipeline).expect("right");
-        frond.cores().divide_into(1);
-        let expected = run();
-        frond.cores().divide_into(0);
-        // A query that ran lately counts as running.
-        frond_store::io::pause(std::time::Duration::from_millis(100));
-        let before = frond.cores().divided_count();
-        assert!(run() == expected, "{pipeline}");
-        let divided = frond.cores().divided_count() - before;
-        assert!(least <= divided, "{pipeline}: {divided}");
+        is_divided(&shop, &pipeline, least);
     }
+}
+
+/// Runs a pipeline over `things` by one thread, and again by those that the server would take: it
+/// answers the same, and was divided so many times at least.
+fn is_divided(shop: &Repository, pipeline: &str, least: u64) {
+    let cores = shop.frond().cores();
+    let run = || aggregate(shop, Some("things"), pipeline).expect("right");
+    cores.divide_into(1);
+    let expected = run();
+    cores.divide_into(0);
+    // A query that ran lately counts as running.
+    frond_store::io::pause(std::time::Duration::from_millis(100));
+    let before = cores.divided_count();
+    assert!(run() == expected, "{pipeline}");
+    let divided = cores.divided_count() - before;
+    assert!(least <= divided, "{pipeline}: {divided}");
 }
 
 /// What parts of groups keep until it is their turn, and documents that are sorted in files, may be
@@ -626,15 +633,6 @@ fn much_is_divided_too() {
         (1, seven("{'$avg': {'$toDecimal': '$p'}}")),
         (2, format!("[{windows}, {long}]")),
     ] {
-        let run = || aggregate(&shop, Some("things"), &pipeline).expect("right");
-        frond.cores().divide_into(1);
-        let expected = run();
-        frond.cores().divide_into(0);
-        // A query that ran lately counts as running.
-        frond_store::io::pause(std::time::Duration::from_millis(100));
-        let before = frond.cores().divided_count();
-        assert!(run() == expected, "{pipeline}");
-        let divided = frond.cores().divided_count() - before;
-        assert!(least <= divided, "{pipeline}: {divided}");
+        is_divided(&shop, &pipeline, least);
     }
 }
